@@ -1,6 +1,7 @@
 //! HTTP client of the commands of `tacho`.
 
 pub mod tls;
+pub mod token;
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
-use hyper::header::HOST;
+use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use tls::Tls;
+use token::Token;
 
 /// Timeout of a request. It is longer than the default limit of the server.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
@@ -32,6 +34,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// A client of one server. Every request uses a new connection, except requests of a [`Connection`].
 pub struct Client {
     target: Target,
+    token: Option<Token>,
     tls: Option<Tls>,
 }
 
@@ -55,6 +58,7 @@ pub enum Named {
 /// A connection that is used for many requests, one after the other.
 pub struct Connection {
     target: Target,
+    token: Option<Token>,
     sender: SendRequest<Full<Bytes>>,
     /// The task that reads and writes the socket. It ends when the sender is dropped.
     driver: JoinHandle<hyper::Result<()>>,
@@ -73,10 +77,16 @@ impl Client {
     ///
     /// # Errors
     /// When the address has another form, or the TLS files cannot be used. The message never contains a password.
-    pub fn new(server: &str, named: Named) -> Result<Self, Failure> {
+    pub fn new(server: &str, named: Named, token: Option<Token>) -> Result<Self, Failure> {
         let (authority, is_encrypted) = authority(server)?;
         let tls = is_encrypted.then(Tls::of_environment).transpose()?;
-        Ok(Self { target: Target { authority, named }, tls })
+        Ok(Self { target: Target { authority, named }, token, tls })
+    }
+
+    /// The address to which the token is sent so that others in the network can read it.
+    pub fn exposes_token_to(&self) -> Option<&str> {
+        let authority = &*self.target.authority;
+        (self.token.is_some() && self.tls.is_none() && token::is_on_network(authority)).then_some(authority)
     }
 
     /// Sends a GET and parses the JSON response.
@@ -169,7 +179,8 @@ impl Client {
     {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|e| interrupted(&self.target, &e))?;
-        Ok(Connection { target: self.target.clone(), sender, driver: tokio::spawn(connection) })
+        let token = self.token.clone();
+        Ok(Connection { target: self.target.clone(), token, sender, driver: tokio::spawn(connection) })
     }
 
     fn unreachable(&self, error: &io::Error) -> Failure {
@@ -233,7 +244,9 @@ impl Connection {
         };
         match wait {
             _ if status.is_success() => Ok(text),
-            Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => {
+            Some(wait)
+                if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) =>
+            {
                 Err(Refusal::Later(wait, refused(&self.target, status, &text).message().to_owned()))
             }
             _ => Err(Refusal::Failed(refused(&self.target, status, &text))),
@@ -246,10 +259,11 @@ impl Connection {
         path: &str,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, &self.target.authority)
+        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.target.authority);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.header());
+        }
+        let request = request
             .body(Full::new(body))
             .map_err(|e| Failure::usage(format!("{path:?} is not a path: {e}")))?;
         if let Err(error) = self.sender.ready().await {
@@ -400,7 +414,11 @@ const ANSWER_CHARS_MAX: usize = 200;
 fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
     if let Some(error) = said.as_ref().and_then(|v| v["error"].as_str()) {
-        return Failure::new(error);
+        let failure = Failure::new(error);
+        return match token::hint(status, said.as_ref()) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        };
     }
     let line = body.lines().next().unwrap_or("").trim();
     let line: String = line.chars().take(ANSWER_CHARS_MAX).collect();
@@ -441,7 +459,11 @@ mod tests {
             ("[::1]", "[::1]:7070"),
             ("https://box", "box:7070"),
         ] {
-            assert_eq!(Client::new(server, Named::Flag).unwrap().target.authority, authority, "{server}");
+            assert_eq!(
+                Client::new(server, Named::Flag, None).unwrap().target.authority,
+                authority,
+                "{server}"
+            );
         }
         let params = [("a", Some("x y{ö}")), ("b", None), ("c", Some("1"))];
         assert_eq!(path("/p", params), "/p?a=x%20y%7B%C3%B6%7D&c=1");
@@ -469,7 +491,7 @@ mod tests {
             ("https://me:s3cret@box", "https://***@box: user name and password are not supported"),
             ("me:s3cret@http://box", "***@http://box: user name and password are not supported"),
         ] {
-            let failure = Client::new(server, Named::Flag).err().unwrap();
+            let failure = Client::new(server, Named::Flag, None).err().unwrap();
             assert_eq!(failure.message(), expect, "{server}");
             assert_eq!(failure.exit_code(), Failure::usage("").exit_code(), "{server}");
         }

@@ -3,6 +3,7 @@
 //! This is the only crate that serves HTTP. `serve.rs` starts all parts. `crates/cli` runs the server. Its commands that open a
 //! data directory themselves use `data_directory`, `read`, `inspect` and `cardinality`.
 
+pub mod access;
 pub mod cardinality;
 pub mod check;
 pub mod clock;

@@ -21,7 +21,8 @@ use crate::check::{INCOMPLETE, Progress, Source};
 const PUT_ROWS: usize = 1_000;
 const PUT_BYTES: usize = 8 << 20;
 /// Files that are copied as they are, unless they are damaged.
-const SIDE_FILES: [&str; 3] = ["probes.json", "record_types.json", "tacho.toml"];
+const SIDE_FILES: [&str; 6] =
+    ["audit.log", "probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// Result of a repair.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tacho_model::Clock;
 use tokio::net::TcpListener;
 
+use crate::access::Gate;
 use crate::clock::SystemClock;
 use crate::config::{Address, Config};
 use crate::control::{Control, Unusable};
@@ -18,7 +19,7 @@ use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 use crate::tls::{self, Tls, TlsError};
-use crate::{data_directory, notices, selfwatch, shutdown};
+use crate::{access, data_directory, notices, selfwatch, shutdown};
 
 /// Why the server did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,8 @@ pub enum ServeError {
     Open { data: PathBuf, source: tacho_store::Error },
     #[error(transparent)]
     Rules(#[from] Unusable),
+    #[error("cannot forget the tokens of {data}: {source}")]
+    Tokens { data: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("not all records could be flushed; the journal keeps them: {0}")]
@@ -60,6 +63,7 @@ pub async fn run<S: Future<Output = ()>>(
     let (store, _lock) = data_directory::open_with(&config.data, config.history.options(), clock.clone())
         .await
         .map_err(|source| ServeError::Open { data: config.data.clone(), source })?;
+    let gate = gate(&config, metrics.clone(), clock.clone())?;
     let control = Arc::new(Control::open(&config.data, metrics.clone())?);
     let stop = signals().map_err(ServeError::Signal)?;
     let (http_listener, http_address) = listen("http", config.http).await?;
@@ -71,6 +75,7 @@ pub async fn run<S: Future<Output = ()>>(
     raise_descriptors(connections_max);
     let record_types = Arc::new(RecordTypes::open(&config.data));
     let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone())
+        .with_gate(gate.clone())
         .with_record_types(record_types.clone())
         .with_http(if tls.is_some() { "HTTPS" } else { "HTTP" }, http_address.port());
     let records = tokio::spawn(native::serve(
@@ -80,17 +85,14 @@ pub async fn run<S: Future<Output = ()>>(
         shutdown.clone(),
     ));
     let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
+    let of_selfwatch = (store.clone(), metrics.clone(), clock.clone(), shutdown.clone());
     let watch = config.selfwatch.map(|interval| {
-        tokio::spawn(selfwatch::run(
-            store.clone(),
-            metrics.clone(),
-            clock.clone(),
-            interval,
-            shutdown.clone(),
-        ))
+        let (store, metrics, clock, shutdown) = of_selfwatch;
+        tokio::spawn(selfwatch::run(store, metrics, clock, interval, shutdown))
     });
-    let app =
-        App::new(config, store.clone(), metrics.clone(), clock.clone(), control, record_types, tls.clone());
+    let doors = (tls.clone(), gate.clone());
+    let app = App::new(config, store.clone(), metrics.clone(), clock.clone(), control, record_types, doors);
+    let tokens = tokio::spawn(gate.watch(shutdown.clone()));
     let router = http::router(app);
     let http = tokio::spawn(http::serve(
         (http_listener, tls.clone()),
@@ -106,13 +108,27 @@ pub async fn run<S: Future<Output = ()>>(
     tracing::info!("stopping");
     trigger.stop();
     // The result does not matter: a panic is already logged, and the other tasks shut down anyway.
-    let _ = tokio::join!(http, records, notices);
+    let _ = tokio::join!(http, records, notices, tokens);
     for task in [watch, certificates].into_iter().flatten() {
         let _ = task.await;
     }
     store.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Reads the tokens, and logs what is not safe.
+fn gate(config: &Config, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Result<Arc<Gate>, ServeError> {
+    if config.without_tokens {
+        let source = access::file::forget(&config.data);
+        source.map_err(|source| ServeError::Tokens { data: config.data.clone(), source })?;
+        tracing::warn!("without_tokens is set: if the file of tokens is missing, everyone is let in");
+    }
+    let gate = Gate::of(&config.data, metrics, clock);
+    if config.is_exposed(gate.needs_tokens()) {
+        tracing::warn!("{}", config.exposure(gate.needs_tokens()));
+    }
+    Ok(gate)
 }
 
 /// Raises the soft limit of open files so that all connections are possible. The soft limit is often 1,024, and the

@@ -60,6 +60,11 @@ impl Damages {
         other.named.into_iter().for_each(|damage| self.add(damage));
     }
 
+    /// Removes the damages of series that `keep` refuses. Those of unknown series stay.
+    pub fn retain(&mut self, keep: impl Fn(&Labels) -> bool) {
+        self.named.retain(|damage| damage.labels.as_ref().is_none_or(|labels| keep(labels)));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }

@@ -178,6 +178,11 @@ impl Store {
         index::find(&self.intake.index, kind, matchers, waits)
     }
 
+    /// The labels of a series.
+    pub fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
+        self.intake.index.read().labels(id).cloned()
+    }
+
     /// Sorted label names of the series of a kind. With selectors, only the names in series that at least one selector
     /// accepts. `None` when `waits` returns false.
     pub fn label_names(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -25,6 +25,16 @@ pub struct Server {
     /// The server to ask, http or https [env: TACHO_URL] [default: http://127.0.0.1:7070]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    #[command(flatten)]
+    token: Token,
+}
+
+/// The token of a command. The text of a token is never an argument, because other users can read arguments.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Token {
+    /// File with the token for the server [env: TACHO_TOKEN (the token itself), TACHO_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
 }
 
 /// The environment variable with the address of the server. It is used if `--server` is not given.
@@ -42,13 +52,17 @@ pub fn server_url(flag: Option<&str>) -> String {
 }
 
 /// A client of the server at [`server_url`].
-pub fn client(flag: Option<&str>) -> Result<Client, Failure> {
+pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     let named = match flag {
         Some(_) => Named::Flag,
         None if server_of_environment().is_some() => Named::Variable,
         None => Named::Default,
     };
-    let client = Client::new(&server_url(flag), named);
+    let token = client::token::Token::of_command(token.token_file.as_deref())?;
+    let client = Client::new(&server_url(flag), named, token);
+    if let Some(address) = client.as_ref().ok().and_then(Client::exposes_token_to) {
+        eprintln!("warning: the token is sent to {address} without TLS: use https://");
+    }
     client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
 }
 
@@ -134,7 +148,7 @@ impl fmt::Display for Range {
 
 impl Server {
     pub fn client(&self) -> Result<Client, Failure> {
-        client(self.server.as_deref())
+        client(self.server.as_deref(), &self.token)
     }
 
     /// Requests `path` with the given parameters.

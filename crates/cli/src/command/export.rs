@@ -24,6 +24,7 @@ use crate::terminal::progress;
 use tacho_api::export::{ALLOW_DAMAGED, Totals};
 use tacho_api::printable::printable;
 use tacho_api::units;
+use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
 use tacho_server::read::damage::sentences;
@@ -268,11 +269,12 @@ impl Export {
         ask::check_data_directory(data)?;
         let (store, _lock) =
             data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
+        let store = View::whole(store);
         let found = reader::find(&store, selectors, self.kind());
         sink.begin(reader::label_names(&found))?;
         let all = TimeRange::ALL;
         let range = TimeRange::new(self.ends.start.unwrap_or(all.start), self.ends.end.unwrap_or(all.end));
-        let reader = Reader::new(Arc::clone(&store), found, self.kind(), range);
+        let reader = Reader::new(store.clone(), found, self.kind(), range);
         let mut reader = reader.over_damage(self.allow_damaged);
         while let Some(slice) = reader.next().await.map_err(broken)? {
             sink.lines(slice.lines().as_bytes())?;

@@ -28,6 +28,8 @@ pub struct Inspect {
     /// Ask this running server instead [env: TACHO_URL]
     #[arg(long, value_name = "URL", conflicts_with = "dir")]
     server: Option<String>,
+    #[command(flatten)]
+    token: ask::Token,
     /// Series to show, the largest first
     #[arg(long, default_value_t = 20, value_name = "N")]
     series: usize,
@@ -48,7 +50,7 @@ impl Inspect {
                 }
                 let limit = self.series.to_string();
                 let path = client::path("/api/inspect", [("limit", Some(limit.as_str()))]);
-                runtime.block_on(ask::client(server.as_deref())?.get(&path))?
+                runtime.block_on(ask::client(server.as_deref(), &self.token)?.get(&path))?
             }
         };
         ask::warn(&report);

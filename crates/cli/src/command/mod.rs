@@ -24,6 +24,7 @@ mod query;
 mod repair;
 mod restore;
 mod serve;
+mod token;
 mod trace;
 mod traces;
 mod tune;
@@ -68,6 +69,7 @@ enum Command {
     Cardinality(cardinality::Cardinality),
     Merge(merge::Merge),
     Delete(delete::Delete),
+    Token(token::Token),
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
@@ -108,6 +110,7 @@ impl Command {
             Self::Cardinality(cardinality) => cardinality.run(),
             Self::Merge(merge) => merge.run(),
             Self::Delete(delete) => delete.run(),
+            Self::Token(token) => token.run(),
         }
     }
 }

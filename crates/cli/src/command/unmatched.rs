@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use tacho_model::{Kind, Matcher, NAME};
 use tacho_query::promql;
+use tacho_server::access::View;
 use tacho_server::read::unmatched::{self, Matched, TIME_MAX, Unknown};
-use tacho_store::Store;
 
 use super::ask::Server;
 
@@ -19,7 +19,7 @@ pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> 
 }
 
 /// As [`of_server`], for the store of a data directory.
-pub fn of_store(store: &Store, selectors: &[Vec<Matcher>], asked: Option<Kind>) -> Option<String> {
+pub fn of_store(store: &View, selectors: &[Vec<Matcher>], asked: Option<Kind>) -> Option<String> {
     let begun = Instant::now();
     let waits = || begun.elapsed() < TIME_MAX;
     selectors.iter().find_map(|matchers| hint(&unmatched::matched(store, matchers, &waits)?, asked))

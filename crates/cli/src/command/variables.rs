@@ -6,15 +6,23 @@ use std::ffi::OsString;
 use tacho_query::promql;
 use tacho_server::config::Settings;
 
-use crate::client::tls;
+use crate::client::{tls, token};
 use crate::command::ask::SERVER_VARIABLE;
 use crate::command::attach;
 use crate::failure::Failure;
 
 const PREFIX: &str = "TACHO_";
 /// Known variables that are not settings of the server or of an agent.
-const OTHERS: [&str; 6] =
-    ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE, tls::CA, tls::CERT, tls::KEY];
+const OTHERS: [&str; 8] = [
+    "TACHO_CONFIG",
+    SERVER_VARIABLE,
+    attach::JAR_VARIABLE,
+    tls::CA,
+    tls::CERT,
+    tls::KEY,
+    token::VARIABLE,
+    token::FILE_VARIABLE,
+];
 /// Prefixes of variables that other programs set: Kubernetes for a service with the name tacho, and the tests of Tachograph.
 const OF_OTHERS: [&str; 6] =
     ["TACHO_PORT", "TACHO_SERVICE_", "TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];

@@ -6,19 +6,23 @@ use tacho_store::check::{Finding, FindingKind, Place};
 use tacho_store::disk::names_in;
 use tacho_store::{Error, Result};
 
-use crate::{control, record_types, snapshots};
+use crate::{access, control, record_types, snapshots};
 
 /// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
 /// Files and directories of a data directory.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 12] = [
     "LOCK",
     "journal",
     "chunks",
     "probes.json",
     "record_types.json",
     "tacho.toml",
+    "tokens",
+    "tokens.lock",
+    "tokens.used",
+    "audit.log",
     snapshots::DIRECTORY,
     INCOMPLETE,
 ];
@@ -45,7 +49,7 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
                 Place::file(name),
                 "a new version of a file that was not finished",
             ));
-        } else if !KNOWN.contains(&name.as_str()) {
+        } else if !KNOWN.contains(&name.as_str()) && !name.starts_with("audit.log.") {
             findings.push(Finding::new(
                 FindingKind::UnknownFile,
                 Place::file(name),
@@ -58,6 +62,9 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
     };
     if let Err(why) = control::check(data) {
         findings.push(side("probes.json", why, "the server does not start"));
+    }
+    if let access::file::Found::Broken(why) = access::file::read(data) {
+        findings.push(side("tokens", why, "the server refuses every request"));
     }
     if let Err(why) = record_types::check(data) {
         findings.push(side("record_types.json", why, "types and units of declared records are unknown"));

@@ -27,7 +27,7 @@ pub use address::Address;
 pub use error::ConfigError;
 pub use settings::Settings;
 
-use crate::tls;
+use crate::{access, tls};
 
 /// Complete, validated settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,35 @@ pub struct Config {
     pub request_time_max: Duration,
     /// Interval at which the server stores its own metrics. `None` disables this.
     pub selfwatch: Option<Duration>,
+    /// Permits what [`Config::is_exposed`] describes.
+    pub insecure_listen: bool,
+    /// Permits a start without tokens in a data directory that had tokens.
+    pub without_tokens: bool,
     pub history: History,
+}
+
+impl Config {
+    /// Whether other machines can use an address without TLS, or without authentication by a certificate or a token.
+    pub fn is_exposed(&self, has_tokens: bool) -> bool {
+        let is_reachable = !self.http.is_loopback() || !self.records.is_loopback();
+        is_reachable && !self.is_safe(has_tokens)
+    }
+
+    fn is_safe(&self, has_tokens: bool) -> bool {
+        self.tls.as_ref().is_some_and(|files| has_tokens || files.client_ca.is_some())
+    }
+
+    /// What is exposed, and by which setting.
+    pub fn exposure(&self, has_tokens: bool) -> String {
+        let lack = match (self.tls.is_some(), has_tokens) {
+            (false, true) => "tokens and records can be read on the network, because there is no TLS",
+            (false, false) => {
+                "everyone in the network may read, write and delete everything, and there is no TLS"
+            }
+            (true, _) => "everyone in the network may read, write and delete everything",
+        };
+        format!("insecure_listen is set: {lack}")
+    }
 }
 
 /// Settings of the store.
@@ -174,13 +202,14 @@ impl Settings {
             request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),
             selfwatch: Some(Duration::from_secs(self.selfwatch_seconds.unwrap_or(10)))
                 .filter(|d| !d.is_zero()),
+            insecure_listen: self.insecure_listen.unwrap_or(false),
+            without_tokens: self.without_tokens.unwrap_or(false),
             history,
         };
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
-        let authenticates = config.tls.as_ref().is_some_and(|files| files.client_ca.is_some());
-        if !authenticates && !self.insecure_listen.unwrap_or(false) {
+        if !config.is_safe(access::file::is_used(&config.data)) && !config.insecure_listen {
             for (key, address) in [("http", config.http), ("records", config.records)] {
                 if !address.is_loopback() {
                     return Err(ConfigError::Exposed { key, address });

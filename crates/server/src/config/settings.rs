@@ -54,6 +54,7 @@ settings! {
     http: Address,
     records: Address,
     insecure_listen: bool,
+    without_tokens: bool,
     allowed_hosts: Vec<String>,
     tls_cert: PathBuf,
     tls_key: PathBuf,

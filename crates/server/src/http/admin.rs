@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::{Deleted, Jump, MergeReport, Store};
@@ -15,40 +15,48 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::affected::affected;
 use super::app::App;
 use super::damage;
+use super::door::Done;
 use super::error::ApiError;
 use super::export::{self, kind, selectors};
 use super::params::Params;
 use super::prometheus::series;
+use super::route::{Need, Route};
 use super::turn::{away, turn};
+use crate::access::{Access, View, Whole};
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/admin/tsdb/delete_series", post(delete_series).put(delete_series))
-        .route("/api/v1/admin/count", get(count).post(count))
-        .route("/api/v1/admin/tsdb/clean_tombstones", post(clean_tombstones).put(clean_tombstones))
-        .route("/api/v1/admin/merge", post(merge))
-        .route("/api/v1/admin/clock/confirm", post(confirm_clock))
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/api/v1/admin/tsdb/delete_series", Need::Admin, post(delete_series).put(delete_series)),
+        Route::new("/api/v1/admin/count", Need::Read, get(count).post(count)),
+        Route::new(
+            "/api/v1/admin/tsdb/clean_tombstones",
+            Need::Admin,
+            post(clean_tombstones).put(clean_tombstones),
+        ),
+        Route::new("/api/v1/admin/merge", Need::Admin, post(merge)),
+        Route::new("/api/v1/admin/clock/confirm", Need::Admin, post(confirm_clock)),
+    ]
 }
 
 /// Counts the records that a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`,
 /// `entry`) only records of that kind are counted.
-async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+async fn count(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
     let wanted = match export::is_all(&params)? {
         true => (vec![Vec::new()], range(&params)?),
         false => wanted(&app, &params).await?,
     };
-    counted(&app, &wanted, only, damage::is_allowed(&params)?).await
+    counted((&app, &app.view(&access)), &wanted, only, damage::is_allowed(&params)?).await
 }
 
 async fn counted(
-    app: &App,
+    (app, store): (&App, &View),
     (selectors, range): &(Vec<Vec<Matcher>>, TimeRange),
     only: Option<Kind>,
     allow_damaged: bool,
 ) -> Result<Json<Value>, ApiError> {
     let _turn = turn(&app.queries).await?;
-    let affected = affected(&app.store, selectors, *range, (only, allow_damaged)).await.map_err(|e| {
+    let affected = affected(store, selectors, *range, (only, allow_damaged)).await.map_err(|e| {
         let hint =
             "the deletion itself does not need the counts, and allow_damaged=1 counts the readable records";
         damage::hinted(e, hint)
@@ -60,20 +68,31 @@ async fn counted(
 /// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
 /// response is sent. With `counts=1` the response has the counts of the deleted records. They are counted just before the
 /// deletion and do not include records that are written in between.
-async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn delete_series(
+    State(app): State<Arc<App>>,
+    whole: Whole,
+    params: Params,
+) -> Result<Response, ApiError> {
     let wanted = wanted(&app, &params).await?;
+    let store = app.whole(&whole);
     let counted = match params.get("counts") {
-        Some("1") => Some(counted(&app, &wanted, None, damage::is_allowed(&params)?).await?),
+        Some("1") => Some(
+            counted((&app, &View::whole(store.clone())), &wanted, None, damage::is_allowed(&params)?).await?,
+        ),
         _ => None,
     };
     let (selectors, range) = wanted;
     for matchers in &selectors {
         let meant = matchers.clone();
         let work = |store: Arc<Store>| async move { store.delete(&meant, range).await };
-        let Deleted { series } = to_the_end(app.store.clone(), work).await?;
+        let Deleted { series } = to_the_end(store.clone(), work).await?;
         tracing::info!(series = series.iter().sum::<usize>(), ?matchers, %range, "deleted");
     }
-    Ok(counted.map_or_else(|| StatusCode::NO_CONTENT.into_response(), IntoResponse::into_response))
+    let mut answer =
+        counted.map_or_else(|| StatusCode::NO_CONTENT.into_response(), IntoResponse::into_response);
+    let texts: Vec<&str> = params.all("match[]").collect();
+    answer.extensions_mut().insert(Done(json!({ "match[]": texts, "range": range.to_string() })));
+    Ok(answer)
 }
 
 async fn wanted(app: &App, params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRange), ApiError> {
@@ -93,19 +112,19 @@ fn range(params: &Params) -> Result<TimeRange, ApiError> {
 }
 
 /// Reclaims the space of tombstones and expired records.
-async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
+async fn clean_tombstones(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
         let _place = place;
         store.sweep().await
     };
-    to_the_end(app.store.clone(), work).await?;
+    to_the_end(app.whole(&whole).clone(), work).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Confirms the clock. Retention uses the clock again, even if it is far ahead of the expected time.
-async fn confirm_clock(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
-    let ahead = ahead_seconds(app.store.confirm_clock().await?);
+async fn confirm_clock(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
+    let ahead = ahead_seconds(app.whole(&whole).confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
 }
 
@@ -115,14 +134,14 @@ pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
 }
 
 /// Flushes, then merges all chunks that can be merged. Responds when the merge is done.
-async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+async fn merge(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
         let _place = place;
         store.flush().await?;
         store.merge_all().await
     };
-    let report = to_the_end(app.store.clone(), work).await?;
+    let report = to_the_end(app.whole(&whole).clone(), work).await?;
     Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
 }
 

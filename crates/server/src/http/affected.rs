@@ -1,15 +1,15 @@
 //! Counts the records that a deletion would remove. Counting reads the records, the deletion itself does not.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
-use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store, Waiter};
+use tacho_store::{Damages, Error, ErrorKind, Read, Result, Waiter};
 
+use crate::access::View;
 use crate::read::reader::{self, Reader, Selected};
 
 /// Time limit for counting, so that a large deletion does not have to wait long.
@@ -58,7 +58,7 @@ impl Affected {
 /// # Errors
 /// `Corrupt` when some records cannot be read, unless that is allowed.
 pub async fn affected(
-    store: &Arc<Store>,
+    store: &View,
     selectors: &[Vec<Matcher>],
     range: TimeRange,
     (only, allow_damaged): (Option<Kind>, bool),
@@ -108,7 +108,7 @@ pub async fn affected(
 /// Selects the series of samples and entries, and those of calls. Stops when the client disconnects, because patterns may
 /// take long.
 async fn select(
-    store: &Arc<Store>,
+    store: &View,
     selectors: Vec<Vec<Matcher>>,
     only: Option<Kind>,
 ) -> Result<(Vec<Selected>, BTreeSet<SeriesId>)> {
@@ -132,7 +132,7 @@ async fn select(
 }
 
 /// Counts the completed calls of the segments that begin in the range. Deletions apply to the same segments.
-async fn calls(store: &Store, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
+async fn calls(store: &View, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
     let calls = AtomicU64::new(0);
     let count = |block: &ExecutionBlock| {
         let rows = block.rows().filter(|row| range.contains(row.start()));

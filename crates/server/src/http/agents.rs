@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::away;
-use crate::control::{Agent, Report, Standing};
+use crate::access::Access;
+use crate::control::{Agent, Identity, Report, Rule, Standing};
 
 /// Default and maximum number of agents listed.
 const AGENTS_DEFAULT: usize = 1_000;
@@ -20,23 +22,24 @@ const AGENTS_MAX: usize = 4_096;
 /// Limit on the bytes of the lists of all agents in one response. Above the limit, agents are shown without their lists.
 const LISTS_BYTES_MAX: usize = 8 << 20;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/agents", get(agents))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/agents", Need::Read, get(agents))]
 }
 
 /// `service` and `instance` filter the agents. `rule` selects the connected agents in the scope of a rule, and adds their
 /// results for this rule.
-async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn agents(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     // Formatting lists of several megabytes would block other requests.
-    away(move || listed(&app, &params).map(IntoResponse::into_response)).await?
+    away(move || listed(&app, &access, &params).map(IntoResponse::into_response)).await?
 }
 
-fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
+fn listed(app: &App, access: &Access, params: &Params) -> Result<Json<Value>, ApiError> {
     params.only(&["service", "instance", "rule", "limit"])?;
     let limit = params.count("limit")?.unwrap_or(AGENTS_DEFAULT).min(AGENTS_MAX);
     let rule = match params.parse("rule", "the id of a rule", |text| text.parse().ok())? {
         Some(id) => Some(
-            app.control.rule(id).ok_or_else(|| ApiError::not_found(format!("no rule has the id {id}")))?,
+            rule_of(app, access, id)
+                .ok_or_else(|| ApiError::not_found(format!("no rule has the id {id}")))?,
         ),
         None => None,
     };
@@ -46,7 +49,7 @@ fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
         is_meant && fits("service", &agent.identity.service) && fits("instance", &agent.identity.instance)
     };
     let mut agents = app.control.agents(app.clock.now());
-    agents.retain(|(agent, _)| is_wanted(agent));
+    agents.retain(|(agent, _)| shows(access, agent) && is_wanted(agent));
     let total = agents.len();
     let connected = agents.iter().filter(|(agent, _)| agent.is_connected()).count();
     agents.truncate(limit);
@@ -58,6 +61,22 @@ fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
         "status": "success",
         "data": { "agents": agents, "total": total, "connected": connected },
     })))
+}
+
+/// Whether the access may see the agent.
+pub(super) fn shows(access: &Access, agent: &Agent) -> bool {
+    let Identity { service, host, instance, .. } = &agent.identity;
+    access.admits(service, host, instance)
+}
+
+/// A rule, if the access may see it: a rule for all agents, or one with an agent in its scope that the access may see.
+pub(super) fn rule_of(app: &App, access: &Access, id: u64) -> Option<Rule> {
+    let rule = app.control.rule(id)?;
+    let agents = || app.control.agents(app.clock.now());
+    let is_shown = access.confinement().is_none()
+        || rule.service.is_empty() && rule.instance.is_empty()
+        || agents().iter().any(|(agent, _)| shows(access, agent) && rule.fits(&agent.identity));
+    is_shown.then_some(rule)
 }
 
 fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {

@@ -10,6 +10,8 @@ use super::answers::Answers;
 use super::decoders::Decoders;
 use super::executions::fetch::{LIGHT_BLOCK_BYTES_MAX, block_bytes_max};
 use super::origin;
+use super::route::Needs;
+use crate::access::{Access, Gate, View, Whole, Writer};
 use crate::config::{Config, memory};
 use crate::control::Control;
 use crate::decoding::Decoding;
@@ -30,7 +32,10 @@ const MERGES_MAX: usize = 2;
 /// State shared by the handlers.
 pub struct App {
     pub config: Config,
-    pub store: Arc<Store>,
+    /// Handlers reach it by their access only.
+    store: Arc<Store>,
+    pub gate: Arc<Gate>,
+    pub(super) needs: Needs,
     pub metrics: Arc<Metrics>,
     pub clock: Arc<dyn Clock>,
     pub control: Arc<Control>,
@@ -68,7 +73,7 @@ impl App {
         clock: Arc<dyn Clock>,
         control: Arc<Control>,
         record_types: Arc<RecordTypes>,
-        tls: Option<Arc<Tls>>,
+        (tls, gate): (Option<Arc<Tls>>, Arc<Gate>),
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(config.requests_max));
         let names = origin::Names::new(&config.allowed_hosts, config.http.is_loopback());
@@ -78,6 +83,8 @@ impl App {
             snapshots: Snapshots::new(&config.data, store.clone(), clock.clone()),
             config,
             store,
+            gate,
+            needs: Needs::of(&super::routes()),
             metrics,
             clock,
             control,
@@ -95,5 +102,41 @@ impl App {
             permits,
             names,
         })
+    }
+
+    /// What a request may read.
+    pub(super) fn view(&self, access: &Access) -> View {
+        View::new(self.store.clone(), access)
+    }
+
+    /// What a request may write.
+    pub(super) fn writer(&self, access: &Access) -> Writer {
+        Writer::new(self.store.clone(), access.clone())
+    }
+
+    /// The store, for a request that may use all of it.
+    pub(super) const fn whole(&self, _: &Whole) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Whether other machines can use the server without authentication, or their tokens can be read on the network.
+    pub(super) fn is_exposed(&self) -> bool {
+        self.config.is_exposed(self.gate.needs_tokens())
+    }
+
+    /// What a user of the page must know about the safety of this server.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let exposed = self.is_exposed().then(|| self.config.exposure(self.gate.needs_tokens()));
+        exposed.into_iter().collect()
+    }
+
+    /// Whether the store can take records.
+    pub(super) fn ready(&self) -> tacho_store::Result<()> {
+        self.store.ready()
+    }
+
+    #[cfg(test)]
+    pub(super) const fn store_of_tests(&self) -> &Arc<Store> {
+        &self.store
     }
 }

@@ -2,30 +2,36 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::json;
 
 use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::{away, turn};
+use crate::access::Whole;
 use crate::cardinality::report_json;
 
 /// Default and maximum number of names and values listed.
 const TOP_DEFAULT: usize = 10;
 const TOP_MAX: usize = 1_000;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/status/cardinality", get(cardinality))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/status/cardinality", Need::ReadWhole, get(cardinality))]
 }
 
 /// `limit` is the maximum length of the lists of names and of values.
-async fn cardinality(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn cardinality(
+    State(app): State<Arc<App>>,
+    whole: Whole,
+    params: Params,
+) -> Result<Response, ApiError> {
     let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
-    let store = app.store.clone();
+    let store = app.whole(&whole).clone();
     let turn = turn(&app.queries).await?;
     // A million values take some 20 ms. Therefore the work runs on a blocking thread and holds its permit until it ends.
     let work = move || (json!({ "status": "success", "data": report_json(&store.cardinality(top)) }), turn);

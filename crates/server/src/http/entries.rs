@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use tacho_model::{Body, Kind, Labels, TimeRange};
 
@@ -14,7 +14,9 @@ use super::damage;
 use super::error::ApiError;
 use super::export::{self, selectors};
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::{Asked, away, turn};
+use crate::access::Access;
 use crate::read::pattern::Pattern;
 use crate::read::search::{self, Bounds, Found, Order, Wanted};
 
@@ -26,13 +28,13 @@ const LIMIT_MAX: usize = 10_000;
 const PARTS_DEFAULT: usize = 60;
 const PARTS_MAX: usize = 2_000;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/entries", get(entries).post(entries))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/entries", Need::Read, get(entries).post(entries))]
 }
 
 /// Parameters: `match[]`, `start` and `end` (by default the last hour), `contains` (repeatable), `pattern`,
 /// `field=name=value` (repeatable), `order` (newest or oldest), `limit`, `parts`.
-async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn entries(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let range = params.range(app.clock.now())?;
     let order = match params.get("order") {
@@ -46,7 +48,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
     };
     let limit = bounded(&params, "limit", LIMIT_DEFAULT, LIMIT_MAX)?;
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
-    let found = export::find(&app, Some(selectors), Some(Kind::Entry)).await?;
+    let found = export::find(&app, &access, Some(selectors), Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
     // Dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
@@ -55,7 +57,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
         let (wanted, turn) = away(move || (wanted(&params), turn)).await?;
         let bounds = Bounds { permits: vec![turn], heavy: app.heavy.clone(), cancel };
         let order = (order, limit, parts);
-        let found = search::search(app.store.clone(), found, range, wanted?, order, bounds).await?;
+        let found = search::search(app.view(&access), found, range, wanted?, order, bounds).await?;
         // Formatting may take long: ten thousand entries of up to 1 MiB each are possible.
         away(move || answer(&found, range)).await
     };

@@ -1,6 +1,6 @@
 //! Error responses: maps every error to a status and a body.
 
-use axum::http::{Method, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -15,11 +15,13 @@ pub struct ApiError {
     pub message: String,
     /// Value of Retry-After, seconds.
     pub retry_after: Option<u64>,
+    /// Value of WWW-Authenticate.
+    challenge: Option<&'static str>,
 }
 
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { status, kind, message: message.into(), retry_after: None }
+        Self { status, kind, message: message.into(), retry_after: None, challenge: None }
     }
 
     pub fn bad(message: impl Into<String>) -> Self {
@@ -34,6 +36,18 @@ impl ApiError {
     /// A parameter has no value.
     pub fn empty(parameter: &str) -> Self {
         Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
+    }
+
+    /// Without valid credentials.
+    pub fn unauthorized(message: impl Into<String>, challenge: &'static str) -> Self {
+        let challenge = Some(challenge);
+        Self { challenge, ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message) }
+    }
+
+    /// The same error with another time to wait, in seconds.
+    #[must_use]
+    pub fn after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds.max(1)), ..self }
     }
 
     pub fn forbidden(message: impl Into<String>) -> Self {
@@ -146,6 +160,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response
     }

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
@@ -26,7 +25,9 @@ use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series;
+use super::route::{Need, Route};
 use super::turn::away;
+use crate::access::Access;
 use crate::read::reader::{self, Reader, Selected, Slice};
 
 const CONTENT_TYPE: &str = "application/stream+json";
@@ -35,15 +36,18 @@ const KEEPS_BYTES: usize = 16 << 20;
 /// Limit on the series in one checksum request.
 const CHECKSUMS_MAX: usize = 10_000;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/export", get(export).post(export)).route("/api/v1/checksum", post(checksums))
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/api/v1/export", Need::Read, get(export).post(export)),
+        Route::new("/api/v1/checksum", Need::Read, post(checksums)),
+    ]
 }
 
 /// Parameters: `match[]` or `all=1`, `start` and `end` (by default all of time), `kind` (by default both kinds). With
 /// `totals=1` the first line has the names of all labels, and the last line the number of records and their checksums, so that
 /// clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped, and the
 /// last line, if there is one, names them as `incomplete`.
-async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let selectors = if is_all(&params)? { None } else { Some(selectors(&params)?) };
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
     let range = TimeRange::new(start, params.time("end")?.unwrap_or(TimeRange::ALL.end));
@@ -53,14 +57,14 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     let only = params.get("kind").map(kind).transpose()?;
     let totals = params.get("totals") == Some("1");
     let allow_damaged = damage::is_allowed(&params)?;
-    let found = find(&app, selectors, only).await?;
+    let found = find(&app, &access, selectors, only).await?;
     let names = move || {
         let first = totals.then(|| format!("{}\n", json!({ "label_names": reader::label_names(&found) })));
         (first, found)
     };
     let (first, found) = away(names).await?;
     let first = first.map(|line| Ok(line.into()));
-    let reader = Reader::new(app.store.clone(), found, only, range).over_damage(allow_damaged);
+    let reader = Reader::new(app.view(&access), found, only, range).over_damage(allow_damaged);
     let state = Some((reader, VecDeque::new()));
     let rest = stream::unfold(state, move |state| next(state, totals));
     let body = Body::from_stream(stream::iter(first).chain(rest));
@@ -124,10 +128,11 @@ pub(super) fn is_all(params: &Params) -> Result<bool, ApiError> {
 /// The series that at least one selector accepts: of samples, of entries, or of both. Without selectors all series.
 pub(super) async fn find(
     app: &App,
+    access: &Access,
     selectors: Option<Vec<String>>,
     only: Option<Kind>,
 ) -> Result<Vec<Selected>, ApiError> {
-    let store = app.store.clone();
+    let store = app.view(access);
     let work = move |cancel: &Cancel| {
         // A selector without matchers accepts every series. No text can express such a selector.
         let selectors = selectors.map_or_else(|| Ok(vec![Vec::new()]), |texts| series::parse(&texts))?;
@@ -155,7 +160,8 @@ struct Question {
 }
 
 /// Takes a JSON list of series and ranges. Returns a JSON list of counts and checksums in the same order.
-async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ApiError> {
+async fn checksums(State(app): State<Arc<App>>, access: Access, body: Bytes) -> Result<Response, ApiError> {
+    let store = app.view(&access);
     let read = away(move || serde_json::from_slice::<Vec<Question>>(&body)).await?;
     let questions =
         read.map_err(|e| ApiError::bad(format!("body is not a list of series and ranges: {e}")))?;
@@ -169,7 +175,7 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
         let keep = app.config.history.policies.keep(&series.labels);
         let before = |keep_ns: u64| app.clock.now().saturating_sub_unsigned(keep_ns);
         let retention = keep.map(|keep_ns| Retention { keep_ns, before: before(keep_ns) });
-        let tally = reader::tally(&app.store, series, range).await;
+        let tally = reader::tally(&store, series, range).await;
         let tally = tally.map_err(|e| damage::hinted(e, "the stored records cannot be compared"))?;
         answers.push(Held { tally, retention });
     }

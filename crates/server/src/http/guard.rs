@@ -1,5 +1,5 @@
-//! Applied to every request: checks its origin, limits the number of running requests and their time, counts requests, and
-//! adds security headers.
+//! Applied to every request: checks its origin and credentials, limits the number of running requests and their time, counts
+//! requests, and adds security headers.
 //!
 //! A request runs from the end of its body (`admission.rs`) until its response is sent. If the client does not read the
 //! response, `paced.rs` ends the connection.
@@ -13,11 +13,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::app::App;
+use super::door::{Peer, Visit};
 use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::Reach;
 use super::{admission, compress};
+use crate::access::Access;
 
 /// The page may load and run files of this server only, and connect to it only. The policy has no exceptions: the chart
 /// library places its canvas through the CSSOM, which the policy does not restrict.
@@ -25,18 +27,34 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
      img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 
-pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other".into(), |p| p.as_str().to_owned());
     let gzip = compress::accepted(request.headers());
-    let mut response = match app.names.check(Reach::of(&route), request.method(), request.headers()) {
-        Ok(()) => bounded(&app, &route, request, next, gzip).await,
+    let (method, address) = (request.method().clone(), request.extensions().get::<Peer>().map(|peer| peer.0));
+    let visit = Visit::new(&app, &route, &method, request.uri(), address);
+    let mut response = match let_in(&app, &visit, &mut request) {
+        Ok(access) => {
+            let response = bounded(&app, &route, request, next, gzip).await;
+            visit.note(&app.gate, access.as_ref(), &response);
+            response
+        }
         Err(error) => error.into_response(),
     };
     set_security_headers(&mut response);
     app.metrics.http_requests.with([&route, response.status().as_str()]).add(1);
     app.metrics.http_request_seconds.with([&route]).observe(begun.elapsed());
     response
+}
+
+/// Checks the origin of a request, then its credentials. The handler finds the access in the extensions.
+fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<Access>, ApiError> {
+    app.names.check(Reach::of(visit.route), request.method(), request.headers())?;
+    let access = visit.enter(&app.gate, request.headers(), request.uri())?;
+    if let Some(access) = &access {
+        request.extensions_mut().insert(access.clone());
+    }
+    Ok(access)
 }
 
 async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_ingest::budget::Budget;
 use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, FrameType, Sequence, Session};
@@ -18,7 +18,9 @@ use tacho_store::{Appended, Origin};
 use super::app::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
-use super::write::count_wait;
+use super::route::{Need, Route};
+use super::write::{count_wait, over_rate};
+use crate::access::{Access, Written};
 use crate::decoding::batch_bytes;
 
 const PROTOCOL: &str = "import";
@@ -31,12 +33,13 @@ const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the nativ
 /// Limit on the refused records that the answer to one body names. Further ones are only counted.
 const REASONS_MAX: usize = 256;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/import", post(import))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/import", Need::Write, post(import))]
 }
 
 async fn import(
     State(app): State<Arc<App>>,
+    access: Access,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
@@ -54,19 +57,23 @@ async fn import(
         .await
         .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
     let Decoded { session, frames, mut refused, bytes } = decoded?;
+    let writer = app.writer(&access);
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
-    let mut sequence = Sequence::new(app.store.session_acked(session));
+    let mut sequence = Sequence::new(writer.session_acked(session));
     for data in frames {
         // A repeated frame is not an error here. The store detects it below.
         sequence.take(data.seq)?;
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
         refused_records += data.rejects.count;
-        match app.store.append(data.batch, Some(Origin::one(session, seq))).await? {
-            Appended::Stored => {}
-            Appended::Repeated => repeated += 1,
-            Appended::Partly(left_out) => {
+        let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
+        match written {
+            // The client repeats the body. The frames before this one are then repeated, and do not count again.
+            Written::Wait(seconds) => return Err(over_rate(seconds)),
+            Written::Appended(Appended::Stored) => {}
+            Written::Appended(Appended::Repeated) => repeated += 1,
+            Written::Appended(Appended::Partly(left_out)) => {
                 let records: usize = left_out.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
                 refused_records += records as u64;

@@ -15,6 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 
+use super::door::Peer;
 use super::held::hold;
 use super::paced::Paced;
 use crate::metrics::Metrics;
@@ -58,7 +59,7 @@ pub async fn serve(
             () = shutdown.wait() => break,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             tracing::warn!(listener = "http", "accept failed");
             // If no file descriptors are left, closing an idle connection frees one.
             room.evict();
@@ -77,7 +78,7 @@ pub async fn serve(
         let slow = ended("slow-reader");
         let paced = move |stream| Paced::new(stream, write_time_max, move || slow.add(1));
         let seat = Arc::new(seat);
-        let service = seated(router.clone(), seat.clone());
+        let service = seated(router.clone(), seat.clone(), Peer(peer.ip()));
         let open = Open::new(metrics.connections.with(["http"]));
         let (http, watcher) = (http.clone(), graceful.watcher());
         let (tls, handshakes, mut shutdown) = (tls.clone(), ended("handshake"), shutdown.clone());
@@ -119,10 +120,12 @@ const NEEDS_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\
 fn seated(
     router: Router,
     seat: Arc<Seat>,
+    peer: Peer,
 ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> {
     let router = TowerToHyperService::new(router);
     service_fn(move |mut request: Request<Incoming>| {
         let busy = seat.begin();
+        request.extensions_mut().insert(peer);
         if seat.is_reserve() {
             request.extensions_mut().insert(Reserve);
         }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::json;
 use tacho_query::Cancel;
 
@@ -14,19 +14,21 @@ use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series::{parse, selecting, texts};
+use super::route::{Need, Route};
+use crate::access::Access;
 use crate::read::unmatched::{TIME_MAX, matched as look_up};
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/matched", get(matched).post(matched))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/matched", Need::Read, get(matched).post(matched))]
 }
 
 /// One element for each `match[]`.
-async fn matched(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn matched(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let texts = texts(&params)?;
     if texts.is_empty() {
         return Err(ApiError::missing("match[]"));
     }
-    let store = app.store.clone();
+    let store = app.view(&access);
     let work = move |cancel: &Cancel| {
         let waits = || !cancel.is_cancelled();
         let selectors = parse(&texts)?;

@@ -13,6 +13,7 @@ mod cardinality;
 mod compress;
 mod damage;
 mod decoders;
+mod door;
 mod entries;
 mod error;
 mod executions;
@@ -29,6 +30,8 @@ mod params;
 mod probes;
 mod prometheus;
 mod records;
+pub mod route;
+mod session;
 mod snapshots;
 mod status;
 mod turn;
@@ -41,24 +44,33 @@ use axum::extract::DefaultBodyLimit;
 
 pub use app::App;
 pub use listener::serve;
+use route::Route;
+
+/// All routes, with what each needs.
+pub fn routes() -> Vec<Route> {
+    let modules = [
+        status::routes(),
+        session::routes(),
+        prometheus::routes(),
+        executions::routes(),
+        write::routes(),
+        import::routes(),
+        export::routes(),
+        entries::routes(),
+        cardinality::routes(),
+        matched::routes(),
+        admin::routes(),
+        snapshots::routes(),
+        agents::routes(),
+        probes::routes(),
+        records::routes(),
+        page::routes(),
+    ];
+    modules.into_iter().flatten().collect()
+}
 
 pub fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .merge(status::routes())
-        .merge(prometheus::routes())
-        .merge(executions::routes())
-        .merge(write::routes())
-        .merge(import::routes())
-        .merge(export::routes())
-        .merge(entries::routes())
-        .merge(cardinality::routes())
-        .merge(matched::routes())
-        .merge(admin::routes())
-        .merge(snapshots::routes())
-        .merge(agents::routes())
-        .merge(probes::routes())
-        .merge(records::routes())
-        .merge(page::routes())
+    route::merge(routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         // Bodies are read, and limited, in `admission.rs`.

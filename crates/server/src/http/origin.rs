@@ -18,6 +18,9 @@ use axum::http::{HeaderMap, Method, header};
 
 use super::error::ApiError;
 
+/// The content type of JSON, in lower case.
+pub const APPLICATION_JSON: &[u8] = b"application/json";
+
 /// Classes of routes by the origins that may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -95,7 +98,11 @@ impl Names {
             let authority = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
             authority == Some(host)
         };
-        let origin = text(header::ORIGIN);
+        if headers.get_all(header::ORIGIN).iter().count() > 1 {
+            return Err(ApiError::forbidden("the request has several origins"));
+        }
+        // An origin that is no text is that of another page.
+        let origin = headers.get(header::ORIGIN).map(|value| value.to_str().unwrap_or("?"));
         if let Some(origin) = origin.filter(|origin| !is_ours(origin)) {
             return foreign(&format!("a page of {origin:?}"));
         }
@@ -129,7 +136,10 @@ mod tests {
         let pair = |(name, value): &(&str, &str)| {
             (HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap())
         };
-        pairs.iter().map(pair).collect()
+        // Appends, so that a name may be repeated.
+        let mut all = HeaderMap::new();
+        pairs.iter().map(pair).for_each(|(name, value)| drop(all.append(name, value)));
+        all
     }
 
     fn allowed(reach: Reach, loopback: bool, method: &Method, pairs: &[(&str, &str)]) -> bool {
@@ -174,6 +184,7 @@ mod tests {
         for origin in ["https://evil.example", "null", "http://10.0.0.7:9999", "http://10.0.0.7"] {
             assert!(!data(&[("origin", origin)]), "{origin}");
         }
+        assert!(!data(&[("origin", "http://10.0.0.7:7070"), ("origin", "http://10.0.0.7:7070")]));
         for (site, expect) in
             [("same-origin", true), ("none", true), ("cross-site", false), ("same-site", false), ("?", false)]
         {

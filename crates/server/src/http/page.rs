@@ -1,15 +1,12 @@
 //! Serves the web page: the files of `ui/dist`, which are embedded in this binary.
 
-use std::sync::Arc;
-
-use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::app::App;
 use super::error::ApiError;
+use super::route::{Need, Route};
 
 /// One embedded file.
 struct File {
@@ -24,13 +21,23 @@ include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 /// File names under this prefix contain a hash of the content, so browsers may cache these files permanently.
 const HASHED: &str = "assets/";
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/", get(|headers: HeaderMap| async move { file("index.html", &headers) })).route(
-        "/assets/{*path}",
-        get(|Path(path): Path<String>, headers: HeaderMap| async move {
-            file(&format!("{HASHED}{path}"), &headers)
-        }),
-    )
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/", Need::Nothing, get(|headers: HeaderMap| async move { file("index.html", &headers) })),
+        Route::new(
+            "/assets/{*path}",
+            Need::Nothing,
+            get(|Path(path): Path<String>, headers: HeaderMap| async move {
+                file(&format!("{HASHED}{path}"), &headers)
+            }),
+        ),
+    ]
+}
+
+/// Whether there is a file at this path.
+pub fn has(path: &str) -> bool {
+    let path = path.trim_start_matches('/');
+    FILES.binary_search_by(|file| file.path.cmp(path)).is_ok()
 }
 
 /// A file at the root of `ui/dist` (an icon), else 404.

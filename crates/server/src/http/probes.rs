@@ -3,29 +3,33 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tacho_ingest::wire::PROBE_RULES_MAX;
 
+use super::agents::shows;
 use super::app::App;
 use super::body::Packed;
+use super::door::Done;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::away;
+use crate::access::{Access, Whole};
 use crate::control::{Added, ChangeError, Controlled, Refused, Rule, Wanted, state_name, state_of};
 use crate::decoding::Hold;
 
 /// Limit on the bytes of a rule as JSON: it has three texts of at most 1,024 bytes, and escapes make them longer.
 const RULE_BYTES_MAX: usize = 64 << 10;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/probes", get(list).post(add).delete(remove))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/probes", Need::Read, get(list).post(add).delete(remove)).change(Need::Admin)]
 }
 
 /// Results of the connected agents for one rule.
@@ -37,16 +41,23 @@ struct Tally {
     faults: u64,
 }
 
-async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn list(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
     // Formatting takes long: there may be a thousand rules with results of thousands of agents.
-    away(move || rules(&app).into_response()).await
+    away(move || rules(&app, &access).into_response()).await
 }
 
-fn rules(app: &App) -> Json<Value> {
+fn rules(app: &App, access: &Access) -> Json<Value> {
     let mut tallies: HashMap<u64, Tally> = HashMap::new();
-    let agents = app.control.agents(app.clock.now()).into_iter();
-    for (agent, _) in agents.filter(|(agent, _)| agent.is_connected()) {
+    let mut agents = app.control.agents(app.clock.now());
+    agents.retain(|(agent, _)| shows(access, agent));
+    // A confined access sees the rules of its agents, and those for all.
+    let is_shown = |rule: &Rule| {
+        access.confinement().is_none()
+            || rule.service.is_empty() && rule.instance.is_empty()
+            || agents.iter().any(|(agent, _)| rule.fits(&agent.identity))
+    };
+    for (agent, _) in agents.iter().filter(|(agent, _)| agent.is_connected()) {
         if let Controlled::Sent { rules, .. } = &agent.control {
             rules.iter().for_each(|id| tallies.entry(*id).or_default().told += 1);
         }
@@ -57,7 +68,7 @@ fn rules(app: &App) -> Json<Value> {
             tally.faults += u64::from(!fault.is_empty());
         }
     }
-    let rules = app.control.rules().into_iter().map(|rule| {
+    let rules = app.control.rules().into_iter().filter(is_shown).map(|rule| {
         let Tally { told, answered, matched, faults } = tallies.get(&rule.id).copied().unwrap_or_default();
         let mut shown = rule_json(&rule);
         shown["agents"] = json!({ "told": told, "answered": answered, "matched": matched, "faults": faults });
@@ -68,7 +79,7 @@ fn rules(app: &App) -> Json<Value> {
 }
 
 /// Takes `state`, `pattern`, `service`, `instance` and `keep` as parameters, as a form, or as a JSON object.
-async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
+async fn add(State(app): State<Arc<App>>, _: Whole, request: Request) -> Result<Response, ApiError> {
     let wanted = Wish::read(request, app.decoding.body()).await?.check()?;
     let Added { rule, replaced, agents, deaf } = app.control.add(wanted, app.clock.now()).await?;
     tracing::info!(
@@ -81,14 +92,18 @@ async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value
         agents,
         "rule for probes added"
     );
-    Ok(Json(json!({
+    let shown = rule_json(&rule);
+    let mut answer = Json(json!({
         "status": "success",
-        "data": { "rule": rule_json(&rule), "replaced": replaced, "agents": agents, "deaf": deaf },
-    })))
+        "data": { "rule": &shown, "replaced": replaced, "agents": agents, "deaf": deaf },
+    }))
+    .into_response();
+    answer.extensions_mut().insert(Done(json!({ "rule": shown })));
+    Ok(answer)
 }
 
 /// Parameters: `id` (repeatable), or `all=1`.
-async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+async fn remove(State(app): State<Arc<App>>, _: Whole, params: Params) -> Result<Response, ApiError> {
     params.only(&["id", "all"])?;
     let read = |text: &str| {
         text.parse()
@@ -96,12 +111,14 @@ async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Valu
     };
     let ids: Vec<u64> = params.all("id").map(read).collect::<Result<_, _>>()?;
     let removed = match (ids.is_empty(), params.get("all")) {
-        (false, None) => app.control.remove(ids).await?,
+        (false, None) => app.control.remove(ids.clone()).await?,
         (true, Some("1")) => app.control.clear().await?,
         _ => return Err(ApiError::bad("give either \"id\", once or more, or \"all=1\"")),
     };
     tracing::info!(removed, "rules for probes removed");
-    Ok(Json(json!({ "status": "success", "data": { "removed": removed } })))
+    let mut answer = Json(json!({ "status": "success", "data": { "removed": removed } })).into_response();
+    answer.extensions_mut().insert(Done(json!({ "removed": removed, "ids": ids })));
+    Ok(answer)
 }
 
 /// A rule as requested, before validation.

@@ -2,32 +2,44 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::{Value, json};
+use tacho_model::{Kind, Matcher, NAME};
 
 use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::away;
+use crate::access::Access;
 use crate::record_types::Form;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/v1/records", get(records))
+pub fn routes() -> Vec<Route> {
+    vec![Route::new("/api/v1/records", Need::Read, get(records))]
 }
 
 /// `name` and `service` filter the types.
-async fn records(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    away(move || listed(&app, &params).into_response()).await
+async fn records(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
+    away(move || listed(&app, &access, &params).into_response()).await
 }
 
-fn listed(app: &App, params: &Params) -> Json<Value> {
+fn listed(app: &App, access: &Access, params: &Params) -> Json<Value> {
     let (forms, left_out) = app.record_types.list();
+    // A confined access sees the types of which it may read a record.
+    let store = app.view(access);
+    let is_shown = |form: &Form| {
+        access.confinement().is_none() || {
+            let name = Matcher::equal(NAME, &form.record_type.name);
+            !store.find(Kind::Entry, &[name, Matcher::equal("service", &form.service)]).is_empty()
+        }
+    };
+    let left_out = if access.confinement().is_none() { left_out } else { 0 };
     let is_wanted = |form: &&Form| {
         let fits = |parameter, value: &str| params.get(parameter).is_none_or(|wanted| wanted == value);
-        fits("name", &form.record_type.name) && fits("service", &form.service)
+        fits("name", &form.record_type.name) && fits("service", &form.service) && is_shown(form)
     };
     let types: Vec<Value> = forms.iter().filter(is_wanted).map(form_json).collect();
     Json(json!({ "status": "success", "data": { "types": types, "left_out": left_out } }))

@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use crate::snapshots::{LEASE, Refused, SNAPSHOTS_MAX, Snapshot};
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/admin/snapshots", get(list).post(create))
-        .route("/api/v1/admin/snapshots/{id}", axum::routing::delete(release))
-        .route("/api/v1/admin/snapshots/{id}/renew", post(renew))
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/api/v1/admin/snapshots", Need::Admin, get(list).post(create)),
+        Route::new("/api/v1/admin/snapshots/{id}", Need::Admin, axum::routing::delete(release)),
+        Route::new("/api/v1/admin/snapshots/{id}/renew", Need::Admin, post(renew)),
+    ]
 }
 
 /// Makes a snapshot. The work runs to its end, even if the client disconnects: the lease then removes the snapshot.
@@ -29,7 +31,7 @@ async fn create(State(app): State<Arc<App>>, params: Params) -> Result<Json<Valu
     let snapshot = made.map_err(|refused| match refused {
         Refused::TooMany => {
             let message = format!("{SNAPSHOTS_MAX} snapshots exist: retry when a backup has ended");
-            ApiError { retry_after: Some(5), ..ApiError::too_many(message) }
+            ApiError::too_many(message).after(5)
         }
         Refused::Failed(error) => error.into(),
     })?;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_model::Kind;
 use tacho_store::Store;
@@ -14,51 +14,71 @@ use tacho_store::Store;
 use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::away;
+use crate::access::token::Role;
+use crate::access::{Access, Whole};
 use crate::inspect::{self, Report};
 use crate::metrics::text;
 
 /// Default number of series in `/api/inspect`.
 const SERIES_DEFAULT: usize = 100;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .route("/api/status", get(status))
-        .route("/api/inspect", get(inspect))
-        .route("/api/flush", post(flush))
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/healthz", Need::Nothing, get(|| async { "ok\n" })),
+        Route::new("/readyz", Need::Nothing, get(readyz)),
+        Route::new("/metrics", Need::ReadWhole, get(metrics)),
+        Route::new("/api/status", Need::Token, get(status)),
+        Route::new("/api/inspect", Need::ReadWhole, get(inspect)),
+        Route::new("/api/flush", Need::Admin, post(flush)),
+    ]
 }
 
-async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, ApiError> {
-    readiness(&app.store)
+/// The second and following lines are warnings.
+async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
+    app.gate.ready().map_err(|cause| ApiError::unavailable(cause, 10))?;
+    app.ready()?;
+    Ok(app.warnings().into_iter().fold("ready\n".to_owned(), |all, one| format!("{all}warning: {one}\n")))
 }
 
-fn readiness(store: &Store) -> Result<&'static str, ApiError> {
-    store.ready()?;
-    Ok("ready\n")
-}
-
-async fn metrics(State(app): State<Arc<App>>) -> Response {
-    app.metrics.read_store(&app.store);
+async fn metrics(State(app): State<Arc<App>>, whole: Whole) -> Response {
+    app.metrics.read_store(app.whole(&whole));
     ([(header::CONTENT_TYPE, text::CONTENT_TYPE)], app.metrics.text()).into_response()
 }
 
-async fn status(State(app): State<Arc<App>>) -> Json<Value> {
-    let stats = app.store.stats();
+/// A confined access gets only what is not about the records of others.
+async fn status(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
+    let mut status = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "started": app.started.to_string(),
+        "records_port": app.config.records.0.port(),
+        "tls_certificate_expires": app.tls.as_ref().and_then(|tls| tls.expires()),
+        "access": {
+            "tokens": app.gate.standing(),
+            "exposed": app.is_exposed(),
+            "warnings": app.warnings(),
+        },
+    });
+    // A token that only writes learns nothing about what is stored.
+    if let Some(whole) = access.whole().filter(|_| access.permits(Role::Read))
+        && let (Value::Object(all), Value::Object(more)) = (&mut status, of_store(&app, app.whole(&whole)))
+    {
+        all.extend(more);
+    }
+    Json(status)
+}
+
+fn of_store(app: &App, store: &Store) -> Value {
+    let stats = store.stats();
     let stored = stats.stored.map(|s| json!({ "chunks": s.chunks, "bytes": s.bytes, "records": s.records }));
     let chunks: u64 = stats.stored.iter().map(|s| s.chunks).sum();
     let chunk_bytes: u64 = stats.stored.iter().map(|s| s.bytes).sum();
-    let driver = app.store.driver_info();
-    Json(json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "started": app.started.to_string(),
+    let driver = store.driver_info();
+    json!({
         "data_dir": app.config.data.display().to_string(),
         "driver": driver.name,
-        "records_port": app.config.records.0.port(),
-        "tls_certificate_expires": app.tls.as_ref().and_then(|tls| tls.expires()),
-        "damage": inspect::Damage::from(app.store.driver_health()),
+        "damage": inspect::Damage::from(store.driver_health()),
         "series": by_kind(stats.series),
         "records": by_kind(stats.records),
         "stored": by_kind(stored),
@@ -67,10 +87,10 @@ async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "open_bytes": stats.open_bytes,
         "journal_bytes": stats.journal_bytes,
         "disk_full": stats.disk_full,
-        "clock_ahead_seconds": super::admin::ahead_seconds(app.store.clock_jump()),
+        "clock_ahead_seconds": super::admin::ahead_seconds(store.clock_jump()),
         "journal_damaged": stats.recovered_damaged,
         "journals_quarantined": stats.journals_quarantined,
-    }))
+    })
 }
 
 fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
@@ -79,15 +99,15 @@ fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
 }
 
 /// Flushes all records into the driver, so that their stored size can be measured.
-async fn flush(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
-    app.store.flush().await?;
+async fn flush(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, ApiError> {
+    app.whole(&whole).flush().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The content of `tacho inspect`. `limit` is the maximum number of listed series.
-async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn inspect(State(app): State<Arc<App>>, whole: Whole, params: Params) -> Result<Response, ApiError> {
     let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
-    let report: Report = inspect::inspect(&app.store, limit).await?;
+    let report: Report = inspect::inspect(app.whole(&whole), limit).await?;
     away(move || Json(report).into_response()).await
 }
 
@@ -102,9 +122,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (driver, clock) = (Arc::new(MemoryDriver::new()), Arc::new(ManualClock::new(0)));
         let store = Store::open(driver, directory.path(), Options::default(), clock).await.unwrap();
-        assert_eq!(readiness(&store).unwrap(), "ready\n");
+        assert!(store.ready().is_ok());
         store.close().await.unwrap();
-        let error = readiness(&store).unwrap_err();
+        let error = ApiError::from(store.ready().unwrap_err());
         assert_eq!((error.status.as_u16(), error.message.as_str()), (503, "store is closed"));
     }
 }

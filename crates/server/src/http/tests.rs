@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::app::{ANALYSES_MAX, App, QUERIES_MAX};
 use super::router;
+use crate::access::Gate;
 use crate::clock::SystemClock;
 use crate::config::{self, Settings};
 use crate::control::Control;
@@ -53,7 +54,8 @@ impl Busy {
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
         let record_types = Arc::new(RecordTypes::open(&data));
-        let mut app = App::new(config, store, metrics, clock, control, record_types, None);
+        let gate = Gate::open(metrics.clone(), clock.clone());
+        let mut app = App::new(config, store, metrics, clock, control, record_types, (None, gate));
         change(Arc::get_mut(&mut app).unwrap());
         Self { app, _directory: directory }
     }
@@ -125,7 +127,7 @@ fn executions() -> Batch {
 #[tokio::test]
 async fn requests_that_wait_keep_no_series() {
     let busy = Busy::start(samples(), |_| {}).await;
-    let known = busy.app.store.find(Kind::Sample, &[Matcher::equal("__name__", "m")]);
+    let known = busy.app.store_of_tests().find(Kind::Sample, &[Matcher::equal("__name__", "m")]);
     let users = || known.iter().map(|(_, labels)| Arc::strong_count(labels)).sum::<usize>();
     let alone = users();
     for path in ["/api/v1/query?query=m&time=1", "/api/v1/series?match[]=m"] {

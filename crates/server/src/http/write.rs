@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -24,18 +23,26 @@ use super::app::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
+use crate::access::{Access, Written};
 use crate::decoding::{Decoding, Hold, batch_bytes};
 
 type Answer = Result<StatusCode, ApiError>;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/write", post(remote_write))
-        .route("/write", post(lines))
-        .route("/api/v2/write", post(lines))
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/api/v1/write", Need::Write, post(remote_write)),
+        Route::new("/write", Need::Write, post(lines)),
+        Route::new("/api/v2/write", Need::Write, post(lines)),
+    ]
 }
 
-async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Bytes) -> Answer {
+async fn remote_write(
+    State(app): State<Arc<App>>,
+    access: Access,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
     let content_type = headers.get(header::CONTENT_TYPE).map_or("", |v| v.to_str().unwrap_or("?"));
     if content_type != "application/x-protobuf"
         && content_type != "application/x-protobuf;proto=prometheus.WriteRequest"
@@ -53,10 +60,17 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Byt
         let runs = vec![1; decoded.batch.samples.len()];
         Ok((decoded.batch, runs, decoded.rejects))
     };
-    keep(&app, "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?).await
+    keep((&app, &access), "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?)
+        .await
 }
 
-async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Answer {
+async fn lines(
+    State(app): State<Arc<App>>,
+    access: Access,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
     let params = Params::from_uri(&uri)?;
     let precision = match params.get("precision") {
         Some(text) => text
@@ -78,7 +92,7 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
         Ok((decoded.batch, decoded.runs, decoded.rejects))
     };
     let message_bytes = |body: &[u8]| Ok(body.len());
-    keep(&app, "line", decoded(&app, "line", packed, message_bytes, decode).await?).await
+    keep((&app, &access), "line", decoded(&app, "line", packed, message_bytes, decode).await?).await
 }
 
 async fn decoded<R: Send + 'static>(
@@ -134,14 +148,19 @@ async fn in_turn<R: Send + 'static>(
 }
 
 /// Appends the batch, then reports the refused records.
-async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>) -> Answer {
+async fn keep<R: Display>(
+    (app, access): (&App, &Access),
+    protocol: &'static str,
+    decoded: Decoded<R>,
+) -> Answer {
     let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
     let metrics = &app.metrics;
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
-    let refused = match app.store.append(batch, None).await {
-        Ok(Appended::Partly(refused)) => refused,
-        Ok(Appended::Stored | Appended::Repeated) => Refused::default(),
+    let refused = match app.writer(access).append(batch, None).await {
+        Ok(Written::Wait(seconds)) => return Err(over_rate(seconds)),
+        Ok(Written::Appended(Appended::Partly(refused))) => refused,
+        Ok(Written::Appended(Appended::Stored | Appended::Repeated)) => Refused::default(),
         Err(error) => {
             if error.retryable() {
                 metrics.sender_waits.with([protocol]).add(1);
@@ -157,6 +176,11 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(refusal_error(&rejects, &refused))
+}
+
+/// The answer to a token that has written too much.
+pub(super) fn over_rate(seconds: u64) -> ApiError {
+    ApiError::too_many("the token has reached its limit of records per second").after(seconds)
 }
 
 /// The error for records that were refused while decoding, and for series that the store refused

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, Reject, ServerFrame};
 use tacho_model::{Batch, Kind};
-use tacho_store::{Appended, Error, ErrorKind, Origin, Refused, Store};
+use tacho_store::{Appended, Error, ErrorKind, Origin, Refused};
 use tokio::sync::mpsc;
 
 use super::counts::Counts;
 use super::farewell::{Farewell, Stop};
 use super::outgoing::Outgoing;
 use super::sessions::Superseded;
+use crate::access::{Writer, Written};
 use crate::decoding::FrameRoom;
 use crate::shutdown::Shutdown;
 
@@ -35,7 +36,7 @@ pub(super) struct Pending {
 }
 
 pub(super) struct Committer<'a> {
-    pub store: &'a Store,
+    pub writer: Writer,
     pub session: u128,
     pub counts: &'a Counts,
     pub outgoing: Outgoing,
@@ -109,8 +110,12 @@ impl Committer<'_> {
         let origin = Origin { session: self.session, first, seq };
         loop {
             // This append is never cancelled, because a batch that may still be written must not be appended again.
-            let error = match self.store.append(Arc::clone(&batch), Some(origin)).await {
-                Ok(appended) => {
+            let error = match self.writer.append(Arc::clone(&batch), Some(origin)).await {
+                Ok(Written::Wait(seconds)) => {
+                    self.wait(Duration::from_secs(seconds)).await?;
+                    continue;
+                }
+                Ok(Written::Appended(appended)) => {
                     let refused = match appended {
                         Appended::Partly(refused) => refused,
                         Appended::Stored | Appended::Repeated => Refused::default(),

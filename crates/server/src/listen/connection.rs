@@ -2,6 +2,7 @@
 //!
 //! Step before: `native.rs` accepts the connection. Step after: `commit.rs` writes the decoded records to disk.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tacho_ingest::wire::{
@@ -26,12 +27,17 @@ use crate::shutdown::Shutdown;
 use crate::tls::Socket;
 
 /// Serves one agent until either side closes the connection. After HELLO the connection cannot be evicted.
-pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutdown: Shutdown) {
+pub(super) async fn run(
+    native: &Native,
+    (stream, peer): (Socket, IpAddr),
+    seat: &Arc<Seat>,
+    shutdown: Shutdown,
+) {
     let (read, write) = tokio::io::split(stream);
     let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
     let (outgoing, frames) = outgoing::channel();
     let conversation = async {
-        let stop = converse(native, &mut incoming, &outgoing, seat, shutdown).await;
+        let stop = converse(native, &mut incoming, (&outgoing, peer), seat, shutdown).await;
         let (reason, message, last) = match &stop {
             Err(Stop::Farewell(farewell)) => {
                 (farewell.reason(), farewell.message.as_str(), Message::Frame(farewell.frame()))
@@ -57,7 +63,7 @@ pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutd
 async fn converse(
     native: &Native,
     incoming: &mut Incoming<'_>,
-    outgoing: &Outgoing,
+    (outgoing, peer): (&Outgoing, IpAddr),
     seat: &Arc<Seat>,
     mut shutdown: Shutdown,
 ) -> Result<(), Stop> {
@@ -68,6 +74,7 @@ async fn converse(
     let _busy = seat.begin();
     let version = hello.version()?;
     let session = Session::new(&hello)?;
+    let (access, _session) = super::greeting::enter(&native.gate, &hello, &session, peer)?;
     let claim = native.sessions.claim(hello.session).await;
     let acked = native.store.session_acked(hello.session);
     let frame_body_bytes_max = u64::from(FRAME_BODY_BYTES_MAX);
@@ -86,7 +93,7 @@ async fn converse(
     let counts = Counts::new(&native.metrics, session.executions().get("service").unwrap_or_default());
     let (pending, decoded) = mpsc::channel(FRAMES_IN_FLIGHT_MAX);
     let committing = Committer {
-        store: &native.store,
+        writer: native.writer(&access),
         session: hello.session,
         counts: &counts,
         outgoing: outgoing.clone(),
@@ -112,6 +119,7 @@ async fn converse(
             () = shutdown.wait() => Err(Farewell::shutting_down().into()),
             () = superseded.wait() => Err(Farewell::superseded().into()),
             stop = telling::run(&presence, outgoing, &*native.clock, &native.lists) => stop,
+            () = native.gate.changed(&access) => Err(Farewell::of_token().into()),
             stop = listener.run(incoming) => stop,
         }
     };

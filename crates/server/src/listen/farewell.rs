@@ -27,6 +27,10 @@ impl Farewell {
         Self::new(ErrorCode::Superseded, "the same session connected again")
     }
 
+    pub(super) fn of_token() -> Self {
+        Self::new(ErrorCode::Unauthorized, "the token was revoked, has expired or has changed")
+    }
+
     pub(super) fn frame(&self) -> ServerFrame {
         ServerFrame::error(self.code, self.message.as_str())
     }
@@ -45,6 +49,8 @@ impl Farewell {
             ErrorCode::TooManyConnections => "too-many",
             ErrorCode::Session => "session",
             ErrorCode::Tls => "tls",
+            ErrorCode::Unauthorized => "unauthorized",
+            ErrorCode::Forbidden => "forbidden",
         }
     }
 }

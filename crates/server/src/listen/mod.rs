@@ -13,6 +13,7 @@ mod commit;
 mod connection;
 mod counts;
 mod farewell;
+mod greeting;
 mod http_request;
 mod incoming;
 mod large;

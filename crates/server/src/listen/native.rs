@@ -37,7 +37,7 @@ pub async fn serve(
             () = shutdown.wait() => break,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             tracing::warn!(listener = "native", "accept failed");
             // If no file descriptors are left, closing an idle connection frees one.
             room.evict();
@@ -69,7 +69,9 @@ pub async fn serve(
                             let answer = answer_without_tls(&mut stream, &native).await;
                             tls::refuse(stream, &answer).await;
                         }
-                        Some(Opened::Ready(stream)) => connection::run(&native, stream, &seat, shutdown).await,
+                        Some(Opened::Ready(stream)) => {
+                            connection::run(&native, (stream, peer.ip()), &seat, shutdown).await;
+                        }
                     }
                 } => {}
                 // Before HELLO there is no session to drain.

@@ -12,6 +12,7 @@ use super::large::LargeFrames;
 use super::patience::Patience;
 use super::sessions::Sessions;
 use super::telling::Lists;
+use crate::access::{Access, Gate, Writer};
 use crate::control::Control;
 use crate::decoding::Frames;
 use crate::metrics::Metrics;
@@ -33,6 +34,7 @@ pub struct Native {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) control: Arc<Control>,
     pub(super) record_types: Arc<RecordTypes>,
+    pub(super) gate: Arc<Gate>,
     pub(super) sessions: Sessions,
     pub(super) in_flight: Frames,
     pub(super) large_frames: LargeFrames,
@@ -53,6 +55,7 @@ impl Native {
     ) -> Self {
         let slow = metrics.connections_refused.with(["native", "slow-frame"]);
         Self {
+            gate: Gate::open(metrics.clone(), clock.clone()),
             store,
             metrics,
             clock,
@@ -68,10 +71,21 @@ impl Native {
         }
     }
 
+    /// What a client may write.
+    pub(super) fn writer(&self, access: &Access) -> Writer {
+        Writer::new(self.store.clone(), access.clone())
+    }
+
     /// Sets the record types to which the declarations of agents are added.
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }
+    }
+
+    /// Sets the tokens that agents need.
+    #[must_use]
+    pub fn with_gate(self, gate: Arc<Gate>) -> Self {
+        Self { gate, ..self }
     }
 
     #[must_use]

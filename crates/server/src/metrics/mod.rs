@@ -2,6 +2,7 @@
 //!
 //! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them every ten seconds.
 
+mod access;
 mod control;
 #[cfg(test)]
 mod lint;
@@ -39,6 +40,7 @@ pub struct Metrics {
     /// Number of queries cancelled because their client disconnected, or because of a timeout.
     pub queries_cancelled: Family<Counter, 0>,
     pub tls: tls::TlsFigures,
+    pub access: access::AccessFigures,
     pub control: control::ControlFigures,
     store: store::StoreFigures,
     upkeep: upkeep::UpkeepFigures,
@@ -106,6 +108,7 @@ impl Default for Metrics {
                  or timeout.",
             ),
             tls: tls::TlsFigures::default(),
+            access: access::AccessFigures::default(),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),
             upkeep: upkeep::UpkeepFigures::default(),
@@ -134,6 +137,7 @@ impl Metrics {
         ];
         own.into_iter()
             .chain(self.tls.families())
+            .chain(self.access.families())
             .chain(self.control.families())
             .chain(self.store.families())
             .chain(self.upkeep.families())

@@ -8,7 +8,9 @@ use tacho_api::export::{Bounds, Thinned, Totals};
 use tacho_api::tally::Tally;
 use tacho_ingest::json_lines;
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
-use tacho_store::{Damages, Read, Result, Store};
+use tacho_store::{Damages, Read, Result};
+
+use crate::access::View;
 
 /// Approximate number of records of a slice. Chunks are not split.
 const SLICE_RECORDS: usize = 32_768;
@@ -28,13 +30,13 @@ pub struct Selected {
 
 /// Finds the series that at least one selector accepts, in the order of their labels. `only`: the kind of the series; without
 /// it, series of samples and of entries.
-pub fn find(store: &Store, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
+pub fn find(store: &View, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
     find_while(store, selectors, only, &|| true).unwrap_or_default()
 }
 
 /// The same as [`find`], but returns `None` as soon as `waits` returns false.
 pub fn find_while(
-    store: &Store,
+    store: &View,
     selectors: &[Vec<Matcher>],
     only: Option<Kind>,
     waits: &dyn Fn() -> bool,
@@ -110,7 +112,7 @@ impl Slice {
 
 /// Reads one series after the other.
 pub struct Reader {
-    store: Arc<Store>,
+    store: View,
     range: TimeRange,
     /// Kinds for which the reader has not yet checked whether unreadable series may be missing.
     kinds: Vec<Kind>,
@@ -129,7 +131,7 @@ impl Reader {
     /// A reader that fails at the first unreadable record.
     ///
     /// `only`: the kind of the series of `todo`, as passed to [`find`].
-    pub fn new(store: Arc<Store>, todo: Vec<Selected>, only: Option<Kind>, range: TimeRange) -> Self {
+    pub fn new(store: View, todo: Vec<Selected>, only: Option<Kind>, range: TimeRange) -> Self {
         Self {
             store,
             range,
@@ -228,9 +230,13 @@ impl Records {
 }
 
 /// Count and checksum of the records of one series in the store.
-pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Result<Tally> {
+/// A series that may not be read counts as one without records.
+pub async fn tally(store: &View, series: Selected, range: TimeRange) -> Result<Tally> {
     let kind = series.kind;
-    let mut reader = Reader::new(Arc::clone(store), vec![series], Some(kind), range);
+    if !store.admits(&series.labels) {
+        return Ok(Tally::default());
+    }
+    let mut reader = Reader::new(store.clone(), vec![series], Some(kind), range);
     while reader.next().await?.is_some() {}
     Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
 }
@@ -238,7 +244,7 @@ pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Re
 /// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records. Also returns the error bounds of
 /// the chunks.
 async fn slices(
-    store: &Store,
+    store: &View,
     kind: Kind,
     id: SeriesId,
     range: TimeRange,

@@ -7,11 +7,12 @@ use serde_json::Value;
 use tacho_api::json::{json_text_bytes, shown};
 use tacho_model::{Body, Entry, Kind, Labels, TimeRange, Timestamp};
 use tacho_query::Cancel;
-use tacho_store::{Damages, Error, ErrorKind, Result, Store};
+use tacho_store::{Damages, Error, ErrorKind, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pattern::Pattern;
 use super::reader::{Reader, Records, Selected, Slice};
+use crate::access::View;
 
 /// Limit on the returned bodies, bytes as JSON. Without it, ten thousand entries of 1 MiB each would be possible.
 const FOUND_BYTES_MAX: usize = 64 << 20;
@@ -84,7 +85,7 @@ impl Wanted {
 /// # Errors
 /// `Limit` when the found entries are too long together, or the pattern is too costly.
 pub async fn search(
-    store: Arc<Store>,
+    store: View,
     series: Vec<Selected>,
     range: TimeRange,
     wanted: Wanted,

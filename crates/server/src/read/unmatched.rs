@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tacho_model::{Kind, MatchOp, Matcher, NAME};
 use tacho_query::promql;
-use tacho_store::Store;
+
+use crate::access::View;
 
 /// Time limit of the search for a hint. A hint is optional, so no client waits longer for it.
 pub const TIME_MAX: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ pub struct Unknown {
 }
 
 /// `None` when the search was stopped because `waits` returned false.
-pub fn matched(store: &Store, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> Option<Matched> {
+pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> Option<Matched> {
     let count = |kind| Some(store.find_while(kind, matchers, waits)?.len());
     let mut out = Matched {
         sample: count(Kind::Sample)?,
@@ -53,7 +54,7 @@ pub fn matched(store: &Store, matchers: &[Matcher], waits: &dyn Fn() -> bool) ->
 }
 
 struct Search<'a> {
-    store: &'a Store,
+    store: &'a View,
     waits: &'a dyn Fn() -> bool,
 }
 
@@ -149,7 +150,7 @@ mod tests {
     use std::sync::Arc;
 
     use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, ManualClock, Sample, SampleSeries, Value};
-    use tacho_store::{MemoryDriver, Options};
+    use tacho_store::{MemoryDriver, Options, Store};
 
     use super::*;
 
@@ -205,11 +206,13 @@ mod tests {
             ("cpu_usage{zone!=\"\",host=\"alpha\"}", [0; 3], unknown("zone", None, &[], &[])),
             ("cpu_usage{zone=\"\",host=\"beta\"}", [0; 3], unknown("host", Some("beta"), &[], &[])),
         ] {
-            let found = matched(&store, &promql::parse_selector(selector).unwrap(), &|| true).unwrap();
+            let found =
+                matched(&View::whole(store.clone()), &promql::parse_selector(selector).unwrap(), &|| true)
+                    .unwrap();
             assert_eq!([found.sample, found.entry, found.execution], counts, "{selector}");
             assert_eq!(found.unknown, expect, "{selector}");
         }
         let matchers = promql::parse_selector("cpu_usge").unwrap();
-        assert_eq!(matched(&store, &matchers, &|| false), None);
+        assert_eq!(matched(&View::whole(store), &matchers, &|| false), None);
     }
 }

@@ -5,7 +5,7 @@
 //! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current certificates and does the handshake.
 //! `refusals.rs` logs failed handshakes, `expiry.rs` certificates that expire soon.
 
-mod expiry;
+pub(crate) mod expiry;
 mod files;
 pub mod pem;
 mod refusals;

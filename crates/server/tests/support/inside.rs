@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_model::Clock;
+use tacho_server::access::Gate;
 use tacho_server::clock::SystemClock;
 use tacho_server::config::{self, Settings};
 use tacho_server::control::Control;
@@ -47,7 +48,8 @@ impl Inside {
             let store = Store::open(driver, &journal, options, clock.clone()).await.unwrap();
             let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
             let record_types = Arc::new(RecordTypes::open(&data));
-            let app = App::new(config, store, metrics.clone(), clock, control, record_types, None);
+            let gate = Gate::open(metrics.clone(), clock.clone());
+            let app = App::new(config, store, metrics.clone(), clock, control, record_types, (None, gate));
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
             let bounds = (64, Duration::from_secs(60));

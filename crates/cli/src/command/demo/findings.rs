@@ -34,7 +34,7 @@ pub struct Findings {
 
 /// Waits until the agent has sent all records, makes the server flush, and queries the results.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
-    let client = Client::new(http, Named::Default)?;
+    let client = Client::new(http, Named::Default, None)?;
     let received = settle(&client).await?;
     client.post("/api/flush").await?;
     let metrics = client.get_text("/metrics").await?;

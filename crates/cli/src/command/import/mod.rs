@@ -33,6 +33,7 @@ use jiff::tz::TimeZone;
 use tacho_ingest::line_protocol::Precision;
 use tacho_ingest::time_text::TimeFormat;
 
+use crate::command::ask;
 use crate::failure::Failure;
 pub(in crate::command) use feed::Feed;
 pub(in crate::command) use findings::Findings;
@@ -71,6 +72,8 @@ pub struct Import {
     /// The server to send to [env: TACHO_URL] [default: http://127.0.0.1:7070]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    #[command(flatten)]
+    token: ask::Token,
     /// Import into this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,

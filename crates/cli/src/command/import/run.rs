@@ -48,7 +48,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         return Ok(());
     }
     let checkpoint = if keeper.state.seq > 0 { resume(command, &keeper) } else { None };
-    let target = Target::open(command.server.as_deref(), command.data.as_deref()).await;
+    let target = Target::open((command.server.as_deref(), &command.token), command.data.as_deref()).await;
     let mut target = target.inspect_err(|_| keeper.forget_if_idle())?;
     let begun = Instant::now();
     let feed = Arc::new(feed(command, keeper.state.now));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_api::tally::Held;
 use tacho_model::{Batch, Kind, Labels, TimeRange};
+use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
 use tacho_server::read::reader::{self, Selected};
@@ -34,9 +35,13 @@ pub enum Target {
 }
 
 impl Target {
-    /// Opens the data directory `data`. Without `data`, connects to a server; `server` is the value of `--server`.
-    pub async fn open(server: Option<&str>, data: Option<&Path>) -> Result<Self, Failure> {
-        let Some(data) = data else { return Ok(Self::Server(ask::client(server)?.connect().await?)) };
+    /// Opens the data directory `data`. Without `data`, connects to a server; `server` and `token` are those of the
+    /// command line.
+    pub async fn open(
+        (server, token): (Option<&str>, &ask::Token),
+        data: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let Some(data) = data else { return Ok(Self::Server(ask::client(server, token)?.connect().await?)) };
         let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {
@@ -115,7 +120,9 @@ impl Target {
                     let Question { kind, labels, range } = question;
                     let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
                     // A directory is opened without the retention rules of a server, so there is no retention.
-                    let tally = reader::tally(store, series, *range).await.map_err(Failure::new)?;
+                    let tally = reader::tally(&View::whole(store.clone()), series, *range)
+                        .await
+                        .map_err(Failure::new)?;
                     out.push(Held { tally, retention: None });
                 }
             }

@@ -15,9 +15,13 @@ pub struct Flags {
     /// Address for native records (agents) [default: 127.0.0.1:7071]
     #[arg(long, value_name = "ADDR")]
     records: Option<Address>,
-    /// Allow listen addresses that other machines can reach, even without authentication of clients (tls-client-ca)
+    /// Allow listen addresses that other machines can reach, even without TLS, or without authentication of clients (tokens
+    /// or tls-client-ca)
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     insecure_listen: Option<bool>,
+    /// Start without tokens, although tokens were in use and their file was deleted
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    without_tokens: Option<bool>,
     /// Additional host names accepted in HTTP requests, such as DNS names or the name of a proxy; separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Option<Vec<String>>,
@@ -88,6 +92,7 @@ impl From<Flags> for Settings {
             http: flags.http,
             records: flags.records,
             insecure_listen: flags.insecure_listen,
+            without_tokens: flags.without_tokens,
             allowed_hosts: flags.allowed_hosts,
             tls_cert: flags.tls_cert,
             tls_key: flags.tls_key,

@@ -84,7 +84,7 @@ fn failure(error: ServeError) -> Failure {
         },
         ServeError::Rules(_) => Some("fix the file, or remove it to start without rules".into()),
         ServeError::Tls(_) => return Failure::usage(error),
-        ServeError::Signal(_) | ServeError::Close(_) => None,
+        ServeError::Tokens { .. } | ServeError::Signal(_) | ServeError::Close(_) => None,
     };
     match hint {
         Some(hint) => Failure::new(error).hint(hint),

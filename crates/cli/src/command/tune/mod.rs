@@ -42,6 +42,8 @@ pub struct Tune {
     /// Take the data from this server [default without FILE and --data: TACHO_URL, else http://127.0.0.1:7070]
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     server: Option<String>,
+    #[command(flatten)]
+    token: ask::Token,
     /// Take the data from this data directory; no server may be using it
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,

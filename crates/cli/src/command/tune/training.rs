@@ -15,6 +15,7 @@ use tacho_ingest::rows::Rows;
 use tacho_model::{
     Batch, Kind, Labels, Matcher, NAME, Sample, SampleSeries, SeriesId, TimeRange, Timestamp, Value,
 };
+use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
 use tacho_server::read::damage::sentences;
@@ -95,7 +96,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
         (ALLOW_DAMAGED, tune.allow_damaged.then_some("1")),
     ];
     let path = client::path("/api/v1/export", params);
-    let mut stream = ask::client(tune.server.as_deref())?.stream(&path).await?;
+    let mut stream = ask::client(tune.server.as_deref(), &tune.token)?.stream(&path).await?;
     let mut rows = JsonLines::new(jiff::tz::TimeZone::UTC);
     let (mut lines, mut is_whole) = (Vec::new(), false);
     while let Some(part) = stream.next().await? {
@@ -129,6 +130,7 @@ async fn from_directory(
     let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
     ask::check_data_directory(data)?;
     let (store, _lock) = data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
+    let store = View::whole(store);
     let found = reader::find(&store, selectors, Some(Kind::Sample));
     let reader = Reader::new(store, found, Some(Kind::Sample), range(tune));
     let mut reader = reader.over_damage(tune.allow_damaged);

@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{self, SourceBlock, Trace};
-use tacho_store::{Error, ErrorKind, Read, Store};
+use tacho_store::{Error, ErrorKind, Read};
 
+use crate::access::View;
 use crate::http::error::ApiError;
 
 /// Memory limit for the blocks of one query, bytes: some 30 million calls. An analysis may take five times as much memory in
@@ -61,7 +62,7 @@ impl Wanted<'_> {
 /// # Errors
 /// `Limit` when the blocks have more than `bytes_max` bytes.
 pub async fn blocks(
-    store: &Store,
+    store: &View,
     wanted: Wanted<'_>,
     range: TimeRange,
     bytes_max: usize,

@@ -7,11 +7,11 @@ pub(super) mod fetch;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::Value;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::Cancel;
@@ -21,7 +21,9 @@ use tacho_store::{Damages, ErrorKind, Read};
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
+use super::route::{Need, Route};
 use super::turn::{Asked, Running, Turn, away, turn, watched};
+use crate::access::Access;
 use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::Wanted;
@@ -32,17 +34,18 @@ const TRACES_MAX: usize = 10_000;
 
 type Answer = Result<Response, ApiError>;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/services", get(services))
-        .route("/api/operations", get(operations))
-        .route("/api/traces", get(traces))
-        .route("/api/traces/{trace_id}", get(trace))
-        .route("/api/calltree", get(calltree))
-        .route("/api/graph", get(graph))
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::new("/api/services", Need::Read, get(services)),
+        Route::new("/api/operations", Need::Read, get(operations)),
+        Route::new("/api/traces", Need::Read, get(traces)),
+        Route::new("/api/traces/{trace_id}", Need::Read, get(trace)),
+        Route::new("/api/calltree", Need::Read, get(calltree)),
+        Route::new("/api/graph", Need::Read, get(graph)),
+    ]
 }
 
-async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
+async fn services(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let limit = limit(&params)?;
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
@@ -50,10 +53,10 @@ async fn services(State(app): State<Arc<App>>, params: Params) -> Answer {
         Ok(written(answer::services(&services, limit), damages))
     };
     let wanted = Wanted::Service(params.get("service"));
-    analyse(&app, wanted, params.range(app.clock.now())?, compute).await
+    analyse((&app, &access), wanted, params.range(app.clock.now())?, compute).await
 }
 
-async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
+async fn operations(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let kind = params.parse(
         "kind",
@@ -66,10 +69,10 @@ async fn operations(State(app): State<Arc<App>>, params: Params) -> Answer {
         Ok(written(answer::operations(&operations, limit), damages))
     };
     let wanted = Wanted::Service(params.get("service"));
-    analyse(&app, wanted, params.range(app.clock.now())?, compute).await
+    analyse((&app, &access), wanted, params.range(app.clock.now())?, compute).await
 }
 
-async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
+async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let search = Search {
         filter: filter(&app, &params)?,
         duration_ns_min: params.duration("min_duration")?.map(i64::unsigned_abs),
@@ -83,10 +86,15 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
         Ok(written(answer::traces(&executions::search(blocks, &search, cancel)?), damages))
     };
-    analyse(&app, Wanted::All, range, compute).await
+    analyse((&app, &access), Wanted::All, range, compute).await
 }
 
-async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Params) -> Answer {
+async fn trace(
+    State(app): State<Arc<App>>,
+    access: Access,
+    Path(text): Path<String>,
+    params: Params,
+) -> Answer {
     let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);
     let Some(id) = number.map(TraceId) else {
         return Err(ApiError::bad(format!(
@@ -102,11 +110,11 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
         let find = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
             Ok(Read { records: executions::trace(blocks, id, cancel)?, damages: damages.clone() })
         };
-        let Read { records, damages } = analyse(&app, Wanted::Trace(id), range, find).await?;
+        let Read { records, damages } = analyse((&app, &access), Wanted::Trace(id), range, find).await?;
         unread = damages;
         let Some(mut found) = records else { continue };
         if let Some(whole) = fetch::around(&found, range) {
-            let again = analyse(&app, Wanted::Trace(id), whole, find).await?;
+            let again = analyse((&app, &access), Wanted::Trace(id), whole, find).await?;
             (found, unread) = (again.records.unwrap_or(found), again.damages);
         }
         return away(move || written(answer::trace(&found), &unread)).await;
@@ -116,16 +124,16 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
     Err(ApiError::not_found(format!("trace {text} does not exist{readable}{}", missing.join("; "))))
 }
 
-async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
+async fn calltree(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let range = filter.range;
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
         Ok(written(answer::calltree(&executions::calltree(blocks, &filter, cancel)?), damages))
     };
-    analyse(&app, Wanted::All, range, compute).await
+    analyse((&app, &access), Wanted::All, range, compute).await
 }
 
-async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let filter = filter(&app, &params)?;
     let range = filter.range;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
@@ -138,7 +146,7 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
         }
         Ok(written(answer::graph(&graph), damages))
     };
-    analyse(&app, Wanted::All, range, compute).await
+    analyse((&app, &access), Wanted::All, range, compute).await
 }
 
 /// Warnings about unreadable records, as comments of Graphviz.
@@ -157,7 +165,7 @@ fn written(value: Value, damages: &Damages) -> Response {
 
 /// Reads the blocks, and computes on a blocking thread. Stops when the client disconnects.
 async fn analyse<T: Send + 'static>(
-    app: &App,
+    (app, access): (&App, &Access),
     wanted: Wanted<'_>,
     range: TimeRange,
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
@@ -166,7 +174,7 @@ async fn analyse<T: Send + 'static>(
     // Dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
-    match read(app, wanted, range, turn).await {
+    match read((app, access), wanted, range, turn).await {
         Ok((Read { records: blocks, damages }, turns)) => {
             let held = (turns, running);
             watched(asked, held, move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
@@ -181,12 +189,13 @@ async fn analyse<T: Send + 'static>(
 /// Reads the blocks. Returns them with the permits of the analysis. If another heavy query is running, the analysis first
 /// tries the lower limit on blocks. If it needs more, it releases its permit, so that light analyses can run while it waits.
 async fn read(
-    app: &App,
+    (app, access): (&App, &Access),
     wanted: Wanted<'_>,
     range: TimeRange,
     light: Turn,
 ) -> Result<(Read<Vec<SourceBlock>>, Vec<Turn>), ApiError> {
-    let blocks = async |bytes_max| fetch::blocks(&app.store, wanted, range, bytes_max).await;
+    let store = app.view(access);
+    let blocks = async |bytes_max| fetch::blocks(&store, wanted, range, bytes_max).await;
     let turns = match app.heavy.clone().try_acquire_owned() {
         Ok(heavy) => vec![light, heavy],
         Err(_) => match blocks(app.light_block_bytes_max).await {

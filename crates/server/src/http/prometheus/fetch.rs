@@ -9,8 +9,9 @@ use std::sync::atomic::AtomicUsize;
 use tacho_model::{Kind, Labels, SeriesId};
 use tacho_query::Cancel;
 use tacho_query::promql::{Limits, Piece, Selection, SeriesData};
-use tacho_store::{Damages, ErrorKind, ReadReport, Store};
+use tacho_store::{Damages, ErrorKind, ReadReport};
 
+use crate::access::View;
 use crate::http::error::ApiError;
 
 /// The data of each selection, in order, and the cost of reading them.
@@ -34,7 +35,7 @@ pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
 /// Finds the series of each selection. Stops when the client disconnects, because a large index takes long.
 pub fn find(
-    store: &Store,
+    store: &View,
     selections: &[Selection],
     limits: &Limits,
     cancel: &Cancel,
@@ -53,7 +54,7 @@ pub fn find(
 
 /// Reads all selections. Stops as soon as a limit is exceeded.
 pub async fn selections(
-    store: &Store,
+    store: &View,
     selections: &[Selection],
     found: &[Series],
     limits: &Limits,

@@ -12,7 +12,6 @@ mod stats;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -22,7 +21,9 @@ use tacho_query::promql;
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, turn};
+use crate::access::{Access, View};
 use crate::http::app::App;
+use crate::http::route::{Need, Route};
 use envelope::{Answer, success};
 use question::Question;
 use stats::{Step, Watch};
@@ -31,40 +32,45 @@ use stats::{Step, Watch};
 const TEXT_INLINE_MAX: usize = 2_048;
 const SERIES_INLINE_MAX: usize = 1 << 16;
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1/query", get(query).post(query))
-        .route("/api/v1/query_range", get(query_range).post(query_range))
-        .route("/api/v1/series", get(series::series).post(series::series))
-        .route("/api/v1/labels", get(series::labels).post(series::labels))
-        .route("/api/v1/label/{name}/values", get(series::values))
-        .route("/api/v1/metadata", get(metadata))
-        .route("/api/v1/status/buildinfo", get(build_info))
+pub fn routes() -> Vec<Route> {
+    let read = |path, methods| Route::new(path, Need::Read, methods);
+    vec![
+        read("/api/v1/query", get(query).post(query)),
+        read("/api/v1/query_range", get(query_range).post(query_range)),
+        read("/api/v1/series", get(series::series).post(series::series)),
+        read("/api/v1/labels", get(series::labels).post(series::labels)),
+        read("/api/v1/label/{name}/values", get(series::values)),
+        read("/api/v1/metadata", get(metadata)),
+        read("/api/v1/status/buildinfo", get(build_info)),
+    ]
 }
 
 /// An instant query: `query`, `time`.
-async fn query(State(app): State<Arc<App>>, params: Params) -> Answer {
+async fn query(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let at = params.time("time")?.unwrap_or_else(|| app.clock.now());
-    evaluate(&app, &params, promql::Params::instant(at)).await
+    evaluate(&app, access, &params, promql::Params::instant(at)).await
 }
 
 /// A range query: `query`, `start`, `end`, `step`.
-async fn query_range(State(app): State<Arc<App>>, params: Params) -> Answer {
+async fn query_range(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let start = params.time("start")?.ok_or_else(|| ApiError::missing("start"))?;
     let end = params.time("end")?.ok_or_else(|| ApiError::missing("end"))?;
     let step = params.duration("step")?.ok_or_else(|| ApiError::missing("step"))?;
     if end < start {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
-    evaluate(&app, &params, promql::Params::range(start, end, step)).await
+    evaluate(&app, access, &params, promql::Params::range(start, end, step)).await
 }
 
-async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer {
+async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Params) -> Answer {
     let mut watch = Watch::start();
     if let Some(lookback) = params.duration("lookback_delta")? {
         at.lookback = lookback;
     }
     let text = params.required("query")?.to_owned();
+    if let Some(max) = access.query_samples_max() {
+        at.limits.samples_max = at.limits.samples_max.min(max);
+    }
     let limit = params.count("limit")?.filter(|n| *n > 0);
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let turn = turn(&app.queries).await?;
@@ -73,8 +79,9 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
-    let (is_light, series_inline_max) = (is_light(app, &text), series_inline_max(&text));
-    let question = Question { text, at, is_light, series_inline_max, limit, wants_stats, watch, running };
+    let (is_light, series_inline_max) = (is_light(&app.view(&access), &text), series_inline_max(&text));
+    let question =
+        Question { access, text, at, is_light, series_inline_max, limit, wants_stats, watch, running };
     let answer = question.answer(app, turn).await;
     asked.answered();
     answer
@@ -82,10 +89,10 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
 
 /// Whether parsing the query and finding its series takes microseconds: no pattern takes long to compile, and the index is
 /// small. The result does not depend on the number of samples.
-fn is_light(app: &App, text: &str) -> bool {
+fn is_light(store: &View, text: &str) -> bool {
     text.len() <= TEXT_INLINE_MAX
         && !has_costly_pattern(text)
-        && app.store.series_count().iter().sum::<usize>() <= SERIES_INLINE_MAX
+        && store.series_count().iter().sum::<usize>() <= SERIES_INLINE_MAX
 }
 
 const LABEL_REPLACE: &str = "label_replace";

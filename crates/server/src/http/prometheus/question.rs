@@ -20,6 +20,7 @@ use super::answer;
 use super::envelope::Answer;
 use super::fetch::{self, Failed, Fetched, Series};
 use super::stats::{Step, Watch};
+use crate::access::{Access, Reason};
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::turn::{Running, Turn, away, turn};
@@ -45,6 +46,7 @@ fn light(full: &Limits) -> Limits {
 
 /// A query, with the data that it keeps while it waits.
 pub struct Question {
+    pub access: Access,
     pub text: String,
     pub at: promql::Params,
     /// Whether parsing the query and finding its series takes microseconds.
@@ -119,7 +121,7 @@ impl Question {
     /// Parses the query and finds its series. Runs on a blocking thread unless the query is light, because compiling patterns
     /// and walking a large index take long.
     async fn begin(self, app: &App, permit: Turn) -> Result<Attempt, ApiError> {
-        let store = app.store.clone();
+        let store = app.view(&self.access);
         let is_light = self.is_light;
         let begin = move || {
             let plan = promql::parse(&self.text)?.plan(&self.at)?;
@@ -134,11 +136,16 @@ impl Attempt {
     /// Reads the samples and computes the answer within the limits of the plan.
     async fn run(mut self, app: &App) -> Result<Tried, ApiError> {
         let mut limits = self.plan.limits().clone();
-        let fetched = fetch::selections(&app.store, self.plan.selectors(), &self.found, &limits).await;
+        let fetched =
+            fetch::selections(&app.view(&self.question.access), self.plan.selectors(), &self.found, &limits)
+                .await;
         self.question.watch.ends(Step::Read);
         let fetched = match fetched {
             Ok(fetched) => fetched,
-            Err(Failed::Over(error)) => return Ok(self.over(error)),
+            Err(Failed::Over(error)) => {
+                self.count_limit(&limits);
+                return Ok(self.over(error));
+            }
             Err(Failed::Other(error)) => return Err(error),
         };
         let samples = fetched.samples();
@@ -166,6 +173,14 @@ impl Attempt {
             self.tried(output, fetched)
         })
         .await
+    }
+
+    /// Counts a query that the limit of its token ends. A light attempt is repeated, so it does not count.
+    fn count_limit(&self, limits: &Limits) {
+        let access = &self.question.access;
+        if self.heavy != Heavy::No && access.query_samples_max() == Some(limits.samples_max) {
+            access.refused(Reason::Query).add(1);
+        }
     }
 
     fn over(mut self, error: ApiError) -> Tried {

@@ -11,11 +11,11 @@ use serde::Serialize;
 use tacho_api::json::json_text_bytes;
 use tacho_model::{Kind, Labels, Matcher, PatternBudget, Timestamp};
 use tacho_query::{Cancel, promql};
-use tacho_store::Store;
 use tokio::sync::Semaphore;
 
 use super::answer::{LIGHT_LABELS_BYTES_MAX, LabelMap, label_bytes};
 use super::envelope::{Answer, TRUNCATED, success};
+use crate::access::{Access, View};
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
@@ -33,13 +33,13 @@ type Selectors = [Vec<Matcher>];
 /// Returns whether the client is still connected.
 type Waits<'a> = &'a dyn Fn() -> bool;
 
-pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
+pub async fn series(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     if params.all("match[]").next().is_none() {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
     let (texts, limit) = (texts(&params)?, limit(app.clock.now(), &params)?);
     let list = |label_bytes_max| {
-        let (store, texts) = (app.store.clone(), texts.clone());
+        let (store, texts) = (app.view(&access), texts.clone());
         move |cancel: &Cancel| listed(&store, &texts, limit, label_bytes_max, cancel)
     };
     if let Some(response) = selecting(&app, &app.queries, list(LIGHT_LABELS_BYTES_MAX)).await? {
@@ -52,7 +52,7 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
 
 /// Lists the series. `None` when their labels have more bytes than `label_bytes_max`.
 fn listed(
-    store: &Store,
+    store: &View,
     texts: &[String],
     limit: usize,
     label_bytes_max: usize,
@@ -69,17 +69,22 @@ fn listed(
     Ok((bytes <= label_bytes_max).then(|| answer(store, list, limit)))
 }
 
-pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let list = |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
+pub async fn labels(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+    let list = |store: &View, selectors: &Selectors, limit, waits: Waits<'_>| {
         let names = store.label_names(Kind::Sample, selectors, waits)?;
         Some(answer(store, names.into_iter(), limit))
     };
-    select(&app, &params, list).await
+    select(&app, &access, &params, list).await
 }
 
-pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
+pub async fn values(
+    State(app): State<Arc<App>>,
+    access: Access,
+    Path(name): Path<String>,
+    params: Params,
+) -> Answer {
     let name = unescape(&name);
-    let list = move |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
+    let list = move |store: &View, selectors: &Selectors, limit, waits: Waits<'_>| {
         let values = store.label_values_within(Kind::Sample, &name, selectors, VALUES_BYTES_MAX, waits)?;
         let bytes: usize = values.iter().take(limit).map(|value| json_text_bytes(value)).sum();
         if bytes > VALUES_BYTES_MAX {
@@ -90,18 +95,19 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
         }
         Some(answer(store, values.into_iter(), limit))
     };
-    select(&app, &params, list).await
+    select(&app, &access, &params, list).await
 }
 
 /// Responds with the result of `list` for the series that at least one `match[]` selects. Without `match[]`, for all series.
 /// Takes a query permit for compiling patterns and walking the index. Stops when the client disconnects.
 async fn select(
     app: &App,
+    access: &Access,
     params: &Params,
-    list: impl FnOnce(&Store, &Selectors, usize, Waits<'_>) -> Option<Response> + Send + 'static,
+    list: impl FnOnce(&View, &Selectors, usize, Waits<'_>) -> Option<Response> + Send + 'static,
 ) -> Answer {
     let (texts, limit) = (texts(params)?, limit(app.clock.now(), params)?);
-    let store = app.store.clone();
+    let store = app.view(access);
     let work = move |cancel: &Cancel| {
         let listed = list(&store, &parse(&texts)?, limit, &|| !cancel.is_cancelled());
         Ok(listed.ok_or_else(Cancel::error)?)
@@ -145,7 +151,7 @@ pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiE
 }
 
 /// Formats a list, with warnings if the limit cuts off elements or if unreadable series may be missing.
-fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
+fn answer<T: Serialize>(store: &View, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
     let mut warnings = sentences(&store.lacks(Kind::Sample));
     warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));
     let list: Vec<T> = list.take(limit).collect();

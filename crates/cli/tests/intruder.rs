@@ -1,0 +1,403 @@
+//! What an intruder tries: each test is a hole that an access control can have.
+
+mod support;
+#[path = "support/tokens.rs"]
+mod tokens;
+
+use std::path::Path;
+
+use serde_json::Value;
+use support::{Response, Server, run, wait_for};
+use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello, ServerFrame};
+use tacho_model::Sample;
+use tokens::{Agent, add, add_to, ask, audit, changing, code, revoke};
+
+/// A server with an administrator's token.
+struct Guarded {
+    server: Server,
+    admin: String,
+    place: tempfile::TempDir,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path().join("data");
+        let admin = add(&data, "admin", &["--role", "admin"]);
+        let server = Server::start(&data);
+        Self { server, admin, place }
+    }
+
+    fn token(&self, name: &str, more: &[&str]) -> String {
+        add_to(&self.server, name, more)
+    }
+
+    fn data(&self) -> &Path {
+        &self.server.data
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.server.http)
+    }
+
+    /// Logs in as the page does. `more` are further headers.
+    fn login(&self, token: &str, more: &[(&str, &str)]) -> Response {
+        let origin = self.origin();
+        let headers = [("Origin", &*origin), ("Content-Type", "application/json")];
+        let headers: Vec<(&str, &str)> = headers.iter().chain(more).copied().collect();
+        let body = serde_json::json!({ "token": token }).to_string();
+        self.server.post("/api/session", &headers, body.as_bytes())
+    }
+
+    fn cookie(&self, token: &str) -> String {
+        let response = self.login(token, &[]);
+        assert_eq!(response.status, 200, "{}", response.text());
+        let set = response.header("set-cookie").expect("a cookie is set").to_owned();
+        assert!(
+            set.contains("; HttpOnly") && set.contains("; SameSite=Strict") && !set.contains(token),
+            "{set}"
+        );
+        set.split(';').next().unwrap().to_owned()
+    }
+
+    fn refused(&self, token: &str, reason: &str) -> u64 {
+        let text = ask(&self.server, "GET", "/metrics", &self.admin).text();
+        let begin = format!("tacho_token_refused_total{{token=\"{token}\",reason=\"{reason}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&*begin)?.parse().ok()).unwrap_or(0)
+    }
+}
+
+#[test]
+fn a_cookie_does_not_begin_a_new_session() {
+    let guarded = Guarded::start();
+    let cookie = guarded.cookie(&guarded.admin);
+    for body in ["", "{}", "{\"token\":\"\"}", "null", "{\"token\":null}"] {
+        let origin = guarded.origin();
+        let mut headers =
+            vec![("Origin", &*origin), ("Content-Type", "application/json"), ("Cookie", &*cookie)];
+        let bearer = format!("Bearer {}", guarded.admin);
+        for more in [None, Some(("Authorization", &*bearer))] {
+            headers.extend(more);
+            let response = guarded.server.post("/api/session", &headers, body.as_bytes());
+            assert!(matches!(response.status, 400 | 401 | 429), "{body}: {}", response.status);
+            assert_eq!(response.header("set-cookie"), None, "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_session_ends_with_its_logout_its_token_and_its_restart() {
+    let guarded = Guarded::start();
+    let reader = guarded.token("reader", &["--role", "read"]);
+    let with = |cookie: &str| guarded.server.request("GET", "/api/session", &[("Cookie", cookie)], b"");
+    let (first, second) = (guarded.cookie(&reader), guarded.cookie(&reader));
+    let shown = with(&first).json();
+    assert_eq!((shown["data"]["name"].as_str(), with(&second).status), (Some("reader"), 200), "{shown}");
+    let ended = guarded.server.request("DELETE", "/api/session", &[("Cookie", &first)], b"");
+    assert_eq!((ended.status, with(&first).status, with(&second).status), (204, 401, 200));
+    revoke(&guarded.server, "reader");
+    assert_eq!(with(&second).status, 401);
+    // A page with an old cookie is not a guess.
+    for _ in 0..20 {
+        assert_eq!(with(&second).status, 401);
+    }
+}
+
+#[test]
+fn one_token_does_not_end_the_sessions_of_others() {
+    let guarded = Guarded::start();
+    let reader = guarded.token("reader", &["--role", "read"]);
+    let other = guarded.cookie(&guarded.admin);
+    let own: Vec<String> = (0..20).map(|_| guarded.cookie(&reader)).collect();
+    let status =
+        |cookie: &str| guarded.server.request("GET", "/api/session", &[("Cookie", cookie)], b"").status;
+    assert_eq!((status(&other), status(&own[0]), status(&own[19])), (200, 401, 200));
+}
+
+#[test]
+fn guesses_are_limited_and_noted_on_every_path() {
+    let guarded = Guarded::start();
+    let paths = ["/api/session", "/api/v1/labels", "/api/status", "/nothing", "/metrics"];
+    let statuses: Vec<u16> = (0..30)
+        .map(|n| ask(&guarded.server, "GET", paths[n % paths.len()], &format!("tacho_guess{n}")).status)
+        .collect();
+    assert!(statuses[..10].iter().all(|status| *status == 401), "{statuses:?}");
+    assert!(statuses[10..].iter().all(|status| *status == 429), "{statuses:?}");
+    let refused = ask(&guarded.server, "GET", "/api/session", "tacho_guess");
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(guarded.login("tacho_guess", &[]).status, 429);
+    assert_eq!(
+        ask(&guarded.server, "GET", "/api/session", &guarded.admin).status,
+        200,
+        "a valid token works"
+    );
+    let lines = audit(guarded.data());
+    assert_eq!(lines.matches("\"refused\"").count(), 10, "{lines}");
+    assert!(lines.contains("127.0.0.1") && !lines.contains("guess"), "{lines}");
+}
+
+#[test]
+fn no_token_reaches_the_logs() {
+    let guarded = Guarded::start();
+    let writer = guarded.token("writer", &["--role", "write"]);
+    let server = &guarded.server;
+    let basic = "Basic dTp0YWNob19zZWNyZXRwYXNzd29yZA=="; // u:tacho_secretpassword
+    for method in ["PUT", "POST", "GET"] {
+        for token in [&*writer, "tacho_secretparameter"] {
+            server.request(method, &format!("/write?p={token}&db=x"), &[], b"cpu value=1");
+            server.request(method, &format!("/api/v1/labels?p={token}"), &[], b"");
+            server.request(
+                method,
+                &format!("/api/v1/admin/merge?p={token}"),
+                &[("Authorization", basic)],
+                b"",
+            );
+        }
+        ask(
+            server,
+            method,
+            "/api/v1/admin/tsdb/delete_series?match[]=cpu&p=tacho_secretother",
+            &guarded.admin,
+        );
+        ask(server, method, "/api/v1/admin/merge?p=tacho_secretthird", &writer);
+    }
+    assert_eq!(server.post(&format!("/write?p={writer}"), &[], b"cpu value=1").status, 204);
+    let both =
+        server.post(&format!("/write?p={writer}"), &[("Authorization", &format!("Token {writer}"))], b"");
+    assert_eq!(both.status, 400, "several credentials");
+    let said = format!("{}{}", audit(guarded.data()), server.log());
+    assert!(said.contains("refused") && said.contains("changed"), "{said}");
+    for secret in [&*writer, &*guarded.admin, "secret"] {
+        assert!(!said.contains(secret), "{said}");
+    }
+}
+
+#[test]
+fn the_cookie_works_only_for_the_page_itself() {
+    let guarded = Guarded::start();
+    let cookie = guarded.cookie(&guarded.admin);
+    let origin = guarded.origin();
+    let post = |more: &[(&str, &str)]| {
+        let headers: Vec<(&str, &str)> = [("Cookie", &*cookie)].iter().chain(more).copied().collect();
+        guarded.server.post("/api/v1/probes?state=off&pattern=a.B.*", &headers, b"").status
+    };
+    let own = ("X-Tacho", "1");
+    assert_eq!(post(&[("Origin", &origin), own]), 200);
+    for more in [
+        &[][..],
+        &[own],
+        &[("Origin", &*origin)],
+        &[("Origin", "https://evil.example"), own],
+        &[("Origin", "null"), own],
+        &[("Origin", &*origin), ("Origin", &*origin), own],
+        &[("Origin", &*origin), ("Origin", "https://evil.example"), own],
+        &[("Origin", &*origin), ("Content-Type", "text/plain")],
+        &[("Origin", &*origin), ("Content-Type", "application/x-www-form-urlencoded")],
+    ] {
+        assert_eq!(post(more), 403, "{more:?}");
+    }
+    assert_eq!(guarded.login(&guarded.admin, &[("Origin", "https://evil.example")]).status, 403);
+    let body = format!("{{\"token\":\"{}\"}}", guarded.admin);
+    let response =
+        guarded.server.post("/api/session", &[("Content-Type", "application/json")], body.as_bytes());
+    assert_eq!(response.status, 403, "a login without an origin");
+}
+
+#[test]
+fn an_agent_cannot_pose_as_another_service() {
+    let guarded = Guarded::start();
+    let token = guarded.token("shop", &["--role", "write", "--match", "{service=\"shop\"}"]);
+    let rule = "/api/v1/probes?state=off&pattern=secret.Class.*&service=bank";
+    assert_eq!(ask(&guarded.server, "POST", rule, &guarded.admin).status, 200);
+    let at = guarded.server.records;
+    let (_, first) = Agent::connect(at, "bank", Some(&token));
+    assert_eq!(code(&first), 13, "{first:?}");
+    let (mut agent, first) = Agent::connect(at, "shop", Some(&token));
+    assert!(matches!(first, ServerFrame::Welcome(_)), "{first:?}");
+    let rules = agent.wait(|frame| match frame {
+        ServerFrame::Probes(probes) => Some(probes.rules),
+        _ => None,
+    });
+    assert_eq!(rules, []);
+    for (token, expect) in
+        [(None, 12), (Some("tacho_guess"), 12), (Some(&*guarded.token("r", &["--role", "read"])), 13)]
+    {
+        assert_eq!(code(&Agent::connect(at, "shop", token).1), expect);
+    }
+    revoke(&guarded.server, "shop");
+    let last = agent.wait(|frame| matches!(frame, ServerFrame::Error { .. }).then_some(frame));
+    assert_eq!(code(&last), 12);
+    assert!(audit(guarded.data()).contains("is confined to"), "{}", audit(guarded.data()));
+}
+
+#[test]
+fn sessions_series_and_queries_above_a_limit_are_refused_and_counted() {
+    let guarded = Guarded::start();
+    let limits =
+        ["--role", "read,write", "--sessions-max", "1", "--series-max", "2", "--query-samples-max", "1"];
+    let token = guarded.token("limited", &limits);
+    let at = guarded.server.records;
+    let (first, _) = Agent::connect(at, "one", Some(&token));
+    assert_eq!(code(&Agent::connect(at, "two", Some(&token)).1), 9);
+    drop(first);
+    let bearer = format!("Bearer {token}");
+    let write = |body: &str| guarded.server.post("/write", &[("Authorization", &bearer)], body.as_bytes());
+    assert_eq!(write("a value=1\nb value=1\na value=2\n").status, 204);
+    let over = write("a value=3\nc value=1\n");
+    assert!(over.status == 400 && over.text().contains("may write 2 series a day"), "{}", over.text());
+    let query = ask(&guarded.server, "GET", "/api/v1/query?query=count_over_time(a[1h])", &token);
+    assert_eq!(query.status, 422, "{}", query.text());
+    assert!(query.text().contains("more than 1 samples"), "{}", query.text());
+    for (reason, least) in [("sessions", 1), ("series", 1), ("query_samples", 1)] {
+        assert!(guarded.refused("limited", reason) >= least, "{reason}");
+    }
+}
+
+/// A body of two frames, each above the rate of a second.
+fn two_frames() -> Vec<u8> {
+    let mut body = Vec::new();
+    let hello =
+        Hello { version_min: 1, version_max: 1, session: 77, pairs: vec![], secret: None, token: None };
+    ClientFrame::Hello(hello).encode(&mut body);
+    let mut dictionary = DictFrame::new();
+    dictionary.series(1, [("__name__", "imported")].into_iter());
+    body.extend(dictionary.finish());
+    for seq in 1..=2 {
+        let mut data = DataFrame::new(seq, 0);
+        let sample = |n| Sample { at: seq as i64 * 1_000 + n, value: tacho_model::Value::F64(1.0) };
+        data.samples(1, &(0..30).map(sample).collect::<Vec<_>>());
+        body.extend(data.finish());
+    }
+    body
+}
+
+#[test]
+fn an_import_above_the_rate_waits_and_ends() {
+    let guarded = Guarded::start();
+    let token = guarded.token("limited", &["--role", "write", "--samples-per-second-max", "20"]);
+    let bearer = format!("Bearer {token}");
+    let body = two_frames();
+    let post = || guarded.server.post("/api/v1/import", &[("Authorization", &bearer)], &body);
+    let first = post();
+    assert_eq!(first.status, 429, "{}", first.text());
+    assert!(first.header("retry-after").is_some_and(|seconds| seconds != "0"));
+    let done = wait_for("the import to end", || Some(post()).filter(|response| response.status == 200));
+    assert_eq!(done.json()["data"]["repeated"].as_u64(), Some(1), "{}", done.text());
+    assert!(guarded.refused("limited", "samples_per_second") >= 1);
+}
+
+#[test]
+fn the_audit_log_is_one_object_per_line_and_private() {
+    let guarded = Guarded::start();
+    let selector = "%7Ba%3D%22x%5Cn%1B%5B2J%C2%9B%22%7D";
+    let path = format!("/api/v1/admin/tsdb/delete_series?match[]={selector}");
+    assert_eq!(ask(&guarded.server, "POST", &path, &guarded.admin).status, 204);
+    let rule = "/api/v1/probes?state=off&pattern=a.B.*";
+    assert_eq!(ask(&guarded.server, "POST", rule, &guarded.admin).status, 200);
+    let lines = audit(guarded.data());
+    assert!(!lines.replace('\n', "").contains(char::is_control), "{lines:?}");
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let changed: Vec<&Value> = events.iter().filter(|event| event["event"] == "changed").collect();
+    assert_eq!(changed.len(), 2, "{lines}");
+    for event in changed {
+        assert_eq!((event["token"].as_str(), event["address"].as_str()), (Some("admin"), Some("127.0.0.1")));
+    }
+    use std::os::unix::fs::PermissionsExt;
+    for name in ["audit.log", "tokens", "tokens.lock", "tokens.used"] {
+        let mode = std::fs::metadata(guarded.data().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
+
+#[test]
+fn a_server_whose_tokens_are_gone_stays_closed() {
+    let guarded = Guarded::start();
+    let (data, admin) = (guarded.data().to_owned(), guarded.admin.clone());
+    let file = data.join("tokens");
+    let good = std::fs::read(&file).unwrap();
+    let is_closed = |server: &Server| {
+        let closed = server.get("/api/v1/labels");
+        let ready = server.get("/readyz");
+        closed.status == 401 && ready.status == 503 && ready.text().contains("tokens")
+    };
+    let replace = |bytes: &[u8]| {
+        let aside = data.join("tokens.aside");
+        std::fs::write(&aside, bytes).unwrap();
+        std::fs::rename(&aside, &file).unwrap();
+    };
+    // While the server runs.
+    for broken in [&b""[..], b"{}", b"{\"version\":1,\"tokens\":[]}"] {
+        changing(&guarded.server, || replace(broken));
+        assert!(is_closed(&guarded.server), "{}", String::from_utf8_lossy(broken));
+        changing(&guarded.server, || replace(&good));
+        assert_eq!(ask(&guarded.server, "GET", "/api/session", &admin).status, 200);
+    }
+    changing(&guarded.server, || std::fs::remove_file(&file).unwrap());
+    assert!(is_closed(&guarded.server));
+    let Guarded { server, place: _place, .. } = guarded;
+    server.stop();
+    // While it does not run.
+    let server = Server::start(&data);
+    assert!(is_closed(&server), "the file is missing");
+    server.stop();
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    let server = Server::start(&data);
+    assert!(is_closed(&server), "a dangling link");
+    assert!(server.log().contains("tokens cannot be used"), "{}", server.log());
+    server.stop();
+    let server = Server::start_with(&data, &["--without-tokens"]);
+    assert!(is_closed(&server), "a file that cannot be used is not missing");
+    server.stop();
+    std::fs::remove_file(&file).unwrap();
+    let server = Server::start_with(&data, &["--without-tokens"]);
+    assert_eq!(server.get("/api/v1/labels").status, 200);
+}
+
+#[test]
+fn a_server_without_tokens_closes_with_the_first_one() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path());
+    let (mut agent, _) = Agent::connect(server.records, "shop", None);
+    let session = server.get("/api/session").json();
+    assert_eq!(session["data"]["tokens"], false, "{session}");
+    add_to(&server, "admin", &["--role", "admin"]);
+    assert_eq!(server.get("/api/v1/labels").status, 401);
+    let last = agent.wait(|frame| matches!(frame, ServerFrame::Error { .. }).then_some(frame));
+    assert_eq!(code(&last), 12);
+}
+
+#[test]
+fn concurrent_commands_lose_no_token() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path();
+    std::thread::scope(|scope| {
+        for n in 0..24 {
+            scope.spawn(move || add(data, &format!("t{n}"), &["--role", "read"]));
+        }
+    });
+    let (status, out, _) = run(&["token", "list", "--data", data.to_str().unwrap(), "--json"]);
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((status, listed.as_array().map(Vec::len)), (Some(0), Some(24)));
+}
+
+#[test]
+fn commands_use_a_token_and_say_what_to_do_without_one() {
+    let guarded = Guarded::start();
+    let url = guarded.server.url();
+    let (status, _, said) = run(&["operations", "--server", &url]);
+    assert_eq!(status, Some(1));
+    assert!(said.contains("requires a token") && said.contains("TACHO_TOKEN or --token-file"), "{said}");
+    let file = guarded.place.path().join("token");
+    std::fs::write(&file, format!("{}\n", guarded.token("reader", &["--role", "read"]))).unwrap();
+    let file = file.to_str().unwrap();
+    let (status, _, said) = run(&["operations", "--server", &url, "--token-file", file]);
+    assert_eq!(status, Some(0), "{said}");
+    let (status, _, said) = run(&["merge", "--server", &url, "--token-file", file]);
+    assert_eq!(status, Some(1));
+    assert!(
+        said.contains("does not have the role admin") && said.contains("hint: set TACHO_TOKEN"),
+        "{said}"
+    );
+    let (status, out, _) = run(&["token", "list", "--data", guarded.data().to_str().unwrap()]);
+    assert!(status == Some(0) && out.contains("reader") && !out.contains("tacho_"), "{out}");
+}

@@ -1,0 +1,116 @@
+//! Who deleted something, changed rules, logged in, or was refused? Appends one JSON object per line to `audit.log`.
+//!
+//! A line never has a token: it has no query string, no header and no body. JSON escapes control characters. When the file
+//! has reached its limit, it becomes `audit.log.1`, and older ones move up.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tacho_store::disk::private_file;
+
+use super::file::give_to_owner;
+
+/// The name of the file.
+pub const FILE: &str = "audit.log";
+/// Bytes after which a new file begins, and the number of older files that are kept.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+const OLDER_MAX: usize = 4;
+/// Limit on the characters of a text in a line.
+const TEXT_CHARS_MAX: usize = 512;
+
+pub struct Audit {
+    path: Option<PathBuf>,
+    state: Mutex<Option<(File, u64)>>,
+}
+
+impl Audit {
+    /// Without a directory nothing is written.
+    pub fn new(data: Option<&Path>) -> Self {
+        Self { path: data.map(|data| data.join(FILE)), state: Mutex::default() }
+    }
+
+    /// Appends a line. `time` is the current time as text. If the line cannot be written, the log of the server has it.
+    pub fn note(&self, time: &str, event: &str, members: &[(&str, Value)]) {
+        let mut line = Map::from_iter([("time".to_owned(), json!(time)), ("event".to_owned(), json!(event))]);
+        let members = members.iter().filter(|(_, value)| !value.is_null());
+        line.extend(members.map(|(name, value)| ((*name).to_owned(), shortened(value))));
+        let line = printable(&Value::Object(line).to_string());
+        if let Err(error) = self.append(&line) {
+            tracing::error!(%error, line, "audit log cannot be written");
+        }
+    }
+
+    fn append(&self, line: &str) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.as_ref().is_some_and(|(_, bytes)| *bytes >= FILE_BYTES_MAX) {
+            *state = None;
+            rotate(path)?;
+        }
+        if state.is_none() {
+            let file = private_file().append(true).create(true).open(path)?;
+            give_to_owner(path.parent().unwrap_or(path), &file)?;
+            let bytes = file.metadata()?.len();
+            *state = Some((file, bytes));
+        }
+        let Some((file, bytes)) = state.as_mut() else { return Ok(()) };
+        let line = format!("{line}\n");
+        file.write_all(line.as_bytes())?;
+        *bytes += line.len() as u64;
+        Ok(())
+    }
+}
+
+/// Escapes the control characters that JSON permits in a text: DEL and those after it.
+fn printable(json: &str) -> String {
+    let escaped = |c: char| if c.is_control() { format!("\\u{:04x}", c as u32) } else { c.to_string() };
+    if json.contains(char::is_control) { json.chars().map(escaped).collect() } else { json.to_owned() }
+}
+
+fn rotate(path: &Path) -> io::Result<()> {
+    let numbered = |n: usize| PathBuf::from(format!("{}.{n}", path.display()));
+    for n in (1..OLDER_MAX).rev() {
+        if numbered(n).exists() {
+            std::fs::rename(numbered(n), numbered(n + 1))?;
+        }
+    }
+    std::fs::rename(path, numbered(1))
+}
+
+fn shortened(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.chars().nth(TEXT_CHARS_MAX).is_some() => {
+            format!("{}...", text.chars().take(TEXT_CHARS_MAX).collect::<String>()).into()
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_json_and_files_are_bounded() {
+        let place = tempfile::tempdir().unwrap();
+        let audit = Audit::new(Some(place.path()));
+        audit.note("t", "refused", &[("path", json!("/a\n\u{1b}[2J\u{9b}")), ("token", Value::Null)]);
+        let text = std::fs::read_to_string(place.path().join(FILE)).unwrap();
+        assert!(text.lines().count() == 1 && !text.trim_end().contains(char::is_control));
+        let line: Value = serde_json::from_str(text.trim_end()).unwrap();
+        assert_eq!((line["path"].as_str(), line.get("token")), (Some("/a\n\u{1b}[2J\u{9b}"), None));
+        let long = "x".repeat(2 * TEXT_CHARS_MAX);
+        let lines = 7 * FILE_BYTES_MAX as usize / TEXT_CHARS_MAX;
+        for _ in 0..lines {
+            audit.note("t", "refused", &[("path", json!(long))]);
+        }
+        let files: Vec<u64> = std::fs::read_dir(place.path())
+            .unwrap()
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .collect();
+        assert!(files.len() == 1 + OLDER_MAX && files.iter().all(|bytes| *bytes < FILE_BYTES_MAX + 4_096));
+    }
+}

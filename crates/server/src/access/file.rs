@@ -1,0 +1,267 @@
+//! The file `tokens` of the data directory: reads it, and changes it for the commands.
+//!
+//! The server only reads the file. A change locks `tokens.lock`, so that concurrent commands lose nothing, and replaces the
+//! file as a whole. The marker `tokens.used` exists from the first token on. It says that a missing file of tokens is a
+//! mistake, not a server without tokens.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tacho_api::replace::replace_with;
+use tacho_store::disk::{self, FILE_MODE, private_file};
+
+use super::audit::FILE as AUDIT;
+use super::token::{Record, Token};
+use crate::versioned;
+
+const FILE: &str = "tokens";
+const LOCK: &str = "tokens.lock";
+const MARKER: &str = "tokens.used";
+const VERSION: u32 = 1;
+/// Limit on the tokens of one server. Series count each token by its name.
+pub const TOKENS_MAX: usize = 1_000;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    tokens: Vec<Record>,
+}
+
+/// What the data directory says about tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There never were tokens.
+    Unused,
+    Tokens(Vec<Token>),
+    /// Tokens are or were in use, but the file cannot be used. The text is the reason.
+    Broken(String),
+}
+
+/// The path of the file.
+pub fn path(data: &Path) -> PathBuf {
+    data.join(FILE)
+}
+
+/// Whether tokens are used, and the inode, size and time of change of the file, if there is one.
+pub type Stamp = (bool, Option<(u64, u64, i64, i64)>);
+
+/// Identifies the content of the files. It changes with them.
+pub fn stamp(data: &Path) -> Stamp {
+    let found = std::fs::metadata(path(data)).ok();
+    (is_used(data), found.map(|found| (found.ino(), found.size(), found.ctime(), found.ctime_nsec())))
+}
+
+/// Whether tokens are or were in use. A file that cannot be used counts.
+pub fn is_used(data: &Path) -> bool {
+    // A dangling symbolic link is a file that cannot be used.
+    [FILE, MARKER].iter().any(|name| std::fs::symlink_metadata(data.join(name)).is_ok())
+}
+
+/// Reads the file. Everything except a directory without file and marker is [`Found::Broken`] in case of doubt.
+pub fn read(data: &Path) -> Found {
+    if !is_used(data) {
+        return Found::Unused;
+    }
+    match records(data) {
+        Ok(records) => tokens(&records).map_or_else(Found::Broken, Found::Tokens),
+        Err(cause) => Found::Broken(format!("{}: {cause}", path(data).display())),
+    }
+}
+
+fn tokens(records: &[Record]) -> Result<Vec<Token>, String> {
+    if records.is_empty() {
+        return Err("the file of tokens has no token: add one with `tacho token add`".into());
+    }
+    let tokens = records.iter().map(Record::check).collect::<Result<Vec<_>, _>>()?;
+    let hashes: HashSet<_> = tokens.iter().map(|token| token.hash).collect();
+    if hashes.len() < tokens.len() {
+        return Err("two tokens of the file have the same sha256".into());
+    }
+    Ok(tokens)
+}
+
+/// The records of the file.
+///
+/// # Errors
+/// The reason why the file cannot be read. A missing file is an error.
+fn records(data: &Path) -> Result<Vec<Record>, String> {
+    let content: Option<Content> = versioned::look(&path(data), VERSION)?;
+    let missing =
+        || "the file is missing, although tokens were in use: restore it, or add a token".to_owned();
+    let records = content.ok_or_else(missing)?.tokens;
+    if records.len() > TOKENS_MAX {
+        return Err(format!("it has {} tokens, at most {TOKENS_MAX} are allowed", records.len()));
+    }
+    Ok(records)
+}
+
+/// The records of the file for a command. None if there is no file.
+///
+/// # Errors
+/// The reason why the file cannot be used.
+pub fn list(data: &Path) -> Result<Vec<Record>, String> {
+    // A missing file has no tokens, with or without a marker. A dangling link cannot be used.
+    match std::fs::symlink_metadata(path(data)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+        Ok(_) => records(data),
+    }
+}
+
+/// Changes the file. Concurrent changes wait for each other. The new file is on disk when this returns.
+///
+/// # Errors
+/// The error of `edit`, or the reason why the file cannot be read or written.
+pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, String>) -> Result<T, String> {
+    disk::make_directory(data).map_err(|error| format!("{}: {error}", data.display()))?;
+    let in_file = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let lock = data.join(LOCK);
+    let locked = private_file().read(true).write(true).create(true).truncate(false).open(&lock);
+    let locked = locked.and_then(|file| file.lock().map(|()| file)).map_err(|error| in_file(&lock, error))?;
+    let path = path(data);
+    let mut tokens = list(data).map_err(|cause| format!("{}: {cause}", path.display()))?;
+    let done = edit(&mut tokens)?;
+    if tokens.len() > TOKENS_MAX {
+        return Err(format!("there are {TOKENS_MAX} tokens already: revoke unused ones"));
+    }
+    mark(data).map_err(|error| in_file(&data.join(MARKER), error))?;
+    write(data, &Content { version: VERSION, tokens }).map_err(|error| in_file(&path, error))?;
+    give_to_owner(data, &locked).map_err(|error| in_file(&lock, error))?;
+    drop(locked);
+    Ok(done)
+}
+
+/// Replaces the file. It is on disk when this returns.
+fn write(data: &Path, content: &Content) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(content)?;
+    bytes.push(b'\n');
+    let settle = |file: &File| {
+        give_to_owner(data, file)?;
+        file.sync_all()
+    };
+    replace_with(&path(data), &bytes, private_file(), settle)?;
+    File::open(data)?.sync_all()
+}
+
+/// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
+pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
+    let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
+    if owner.uid() == own.uid() {
+        return Ok(());
+    }
+    std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
+}
+
+/// Notes that tokens are in use.
+pub fn mark(data: &Path) -> io::Result<()> {
+    let path = data.join(MARKER);
+    if path.exists() {
+        return Ok(());
+    }
+    let mut options: OpenOptions = private_file();
+    let file = options.write(true).create(true).truncate(false).open(&path)?;
+    give_to_owner(data, &file)?;
+    file.sync_all()?;
+    File::open(data)?.sync_all()
+}
+
+/// Forgets that tokens were in use, if their file is gone.
+pub fn forget(data: &Path) -> io::Result<()> {
+    if std::fs::symlink_metadata(path(data)).is_ok() {
+        return Ok(());
+    }
+    match std::fs::remove_file(data.join(MARKER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the permissions of other users.
+pub fn restrict(data: &Path) {
+    for path in [FILE, LOCK, MARKER, AUDIT].map(|name| data.join(name)) {
+        if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            disk::restrict(&path, FILE_MODE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::{Hash, Limits, Role};
+    use super::*;
+
+    fn add(data: &Path, name: &str) -> Result<(), String> {
+        let times = ("2026-11-28T00:00:00Z".to_owned(), None);
+        let made = Record::new(name, (vec![Role::Read], None), Limits::default(), times)?;
+        change(data, |all| {
+            all.push(made.0);
+            Ok(())
+        })
+    }
+
+    fn is_broken(data: &Path) -> bool {
+        matches!(read(data), Found::Broken(_))
+    }
+
+    #[test]
+    fn only_a_directory_that_never_had_tokens_is_without_tokens() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        assert_eq!(read(data), Found::Unused);
+        add(data, "a").unwrap();
+        assert!(matches!(read(data), Found::Tokens(tokens) if &*tokens[0].name == "a"));
+        assert_eq!(std::fs::metadata(path(data)).unwrap().mode() & 0o777, 0o600);
+        let good = std::fs::read(path(data)).unwrap();
+        for bytes in
+            [&b""[..], b"{}", b"{\"version\":2,\"tokens\":[]}", b"{\"version\":1,\"tokens\":[]}", &good[..99]]
+        {
+            std::fs::write(path(data), bytes).unwrap();
+            assert!(is_broken(data), "{}", String::from_utf8_lossy(bytes));
+        }
+        std::fs::remove_file(path(data)).unwrap();
+        assert!(is_broken(data), "the marker says that tokens were in use");
+        forget(data).unwrap();
+        assert_eq!(read(data), Found::Unused);
+        std::os::unix::fs::symlink("nowhere", path(data)).unwrap();
+        assert!(is_broken(data), "a dangling link");
+        std::fs::remove_file(path(data)).unwrap();
+        std::fs::create_dir(path(data)).unwrap();
+        assert!(is_broken(data) && add(data, "b").is_err(), "a directory");
+    }
+
+    #[test]
+    fn the_golden_file_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(path(place.path()), include_str!("../../../../testdata/tokens/version-1.json"))
+            .unwrap();
+        let Found::Tokens(tokens) = read(place.path()) else { panic!("{:?}", read(place.path())) };
+        let text = "tacho_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+        assert!(tokens[0].permits(Role::Admin) && tokens[0].hash == Hash::of(text));
+        let limits = Limits {
+            series: Some(50_000),
+            samples_per_second: Some(20_000),
+            query_samples: Some(1_000_000),
+            sessions: Some(8),
+        };
+        assert_eq!((tokens[1].limits, &*tokens[1].name), (limits, "team-a"));
+        assert_eq!(tokens[1].confinement.as_ref().unwrap().text, "{team=\"größe\"}");
+        assert!(tokens[1].is_expired(1_801_353_600_000_000_000) && !tokens[1].is_expired(0));
+    }
+
+    #[test]
+    fn concurrent_changes_lose_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..24 {
+                let data = place.path();
+                scope.spawn(move || add(data, &format!("t{n}")).unwrap());
+            }
+        });
+        assert_eq!(list(place.path()).unwrap().len(), 24);
+    }
+}

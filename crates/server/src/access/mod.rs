@@ -1,0 +1,465 @@
+//! Who sends a request, and what may they do?
+//!
+//! ```text
+//!   file ── tokens ──▶ Gate ── Access ──▶ View    reads only what the token may read
+//!   request, HELLO ──▶   │           └──▶ Writer  writes only what the token may write
+//!                        └──▶ audit.log
+//! ```
+//! A handler gets an [`Access`] and no store. Only a [`View`] or a [`Writer`] of this access leads to the store, or a
+//! [`Whole`], which only an access without a selector has.
+//!
+//! `docs/api.md`, *Tokens*, describes the rules; `docs/guide/security.md` their use.
+
+mod audit;
+mod failures;
+pub mod file;
+mod sessions;
+pub mod token;
+mod usage;
+mod view;
+mod writer;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::Value;
+use tacho_model::{Clock, Labels, NAME, Timestamp};
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::metrics::registry::Counter;
+use crate::shutdown::Shutdown;
+use audit::Audit;
+use failures::Failures;
+use file::{Found, Stamp};
+pub use sessions::{NotBegun, SESSION_SECONDS};
+use token::{Confinement, Hash, Role, Token};
+pub use usage::Counted;
+use usage::Usage;
+pub use view::View;
+pub use writer::{Writer, Written};
+
+/// Interval at which the file of tokens is checked for changes.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Lets requests in. Shared by all listeners.
+pub struct Gate {
+    /// `None` for a server without a data directory, which never has tokens.
+    data: Option<PathBuf>,
+    state: RwLock<Arc<State>>,
+    /// The files when they were last read.
+    seen: Mutex<Stamp>,
+    /// Increases when the tokens change.
+    revision: watch::Sender<u64>,
+    usages: Mutex<HashMap<Hash, Arc<Usage>>>,
+    pub(crate) sessions: sessions::Sessions,
+    failures: Failures,
+    audit: Audit,
+    metrics: Arc<Metrics>,
+    clock: Arc<dyn Clock>,
+}
+
+enum State {
+    /// There are no tokens. Everyone may do everything.
+    Open,
+    Tokens(HashMap<Hash, (Arc<Token>, Arc<Usage>)>),
+    /// The tokens cannot be read. Nobody may do anything.
+    Closed(String),
+}
+
+/// Why a client is not let in.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Missing,
+    Unknown,
+    Expired,
+    /// Too many wrong tokens. The number is the seconds to wait.
+    TooMany(u64),
+    Closed,
+    /// The session of a cookie has ended.
+    Ended,
+}
+
+impl Refusal {
+    /// Value of the label `reason`.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Unknown => "unknown",
+            Self::Expired => "expired",
+            Self::TooMany(_) => "too-many",
+            Self::Closed => "closed",
+            Self::Ended => "session",
+        }
+    }
+
+    pub fn message(&self) -> String {
+        match self {
+            Self::Missing => "this server requires a token (docs: security)".into(),
+            Self::Unknown => "the token is unknown or revoked".into(),
+            Self::Expired => "the token has expired".into(),
+            Self::TooMany(seconds) => {
+                format!("too many wrong tokens from this address: retry in {seconds} s")
+            }
+            Self::Ended => "the session has ended: log in again".into(),
+            Self::Closed => {
+                "this server refuses all requests, because its file of tokens cannot be used: see its log"
+                    .into()
+            }
+        }
+    }
+}
+
+/// What the sender of a request may do.
+#[derive(Clone)]
+pub struct Access {
+    /// `None` if the server has no tokens.
+    of: Option<(Arc<Token>, Arc<Usage>)>,
+    /// The end of the session of the page, for a request with a cookie.
+    pub session_expires: Option<Timestamp>,
+    metrics: Arc<Metrics>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Proves that an access has no selector.
+pub struct Whole(());
+
+/// A limit of a token, or another reason to refuse a part of a request. Value of the label `reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Role,
+    Selector,
+    Series,
+    Rate,
+    Query,
+    Sessions,
+}
+
+impl Reason {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Role => "role",
+            Self::Selector => "selector",
+            Self::Series => "series",
+            Self::Rate => "samples_per_second",
+            Self::Query => "query_samples",
+            Self::Sessions => "sessions",
+        }
+    }
+}
+
+impl Gate {
+    /// A gate without tokens, for a server without a data directory.
+    pub fn open(metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self::new(None, metrics, clock))
+    }
+
+    /// Reads the tokens of a data directory.
+    pub fn of(data: &Path, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let gate = Self::new(Some(data.to_owned()), metrics, clock);
+        gate.read();
+        Arc::new(gate)
+    }
+
+    fn new(data: Option<PathBuf>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            state: RwLock::new(Arc::new(State::Open)),
+            seen: Mutex::default(),
+            revision: watch::channel(1).0,
+            usages: Mutex::default(),
+            sessions: sessions::Sessions::default(),
+            failures: Failures::default(),
+            audit: Audit::new(data.as_deref()),
+            data,
+            metrics,
+            clock,
+        }
+    }
+
+    fn state(&self) -> Arc<State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the file, and applies its tokens.
+    fn read(&self) {
+        let Some(data) = &self.data else { return };
+        // Taken before the file is read, so a later change is seen as one.
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = file::stamp(data);
+        file::restrict(data);
+        let was_used = !matches!(*self.state(), State::Open);
+        let state = match file::read(data) {
+            // The marker is gone, too. A running server that has tokens never opens.
+            Found::Unused if was_used => State::Closed("the file of tokens was removed".into()),
+            Found::Unused => State::Open,
+            Found::Broken(cause) => State::Closed(cause),
+            Found::Tokens(tokens) => {
+                if let Err(error) = file::mark(data) {
+                    tracing::error!(%error, "the use of tokens cannot be noted in the data directory");
+                }
+                State::Tokens(self.with_usages(tokens))
+            }
+        };
+        match &state {
+            State::Open => {}
+            State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read, requests need one"),
+            State::Closed(cause) => {
+                tracing::error!(%cause, "tokens cannot be used, all requests are refused")
+            }
+        }
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+        self.revision.send_modify(|revision| *revision += 1);
+    }
+
+    fn with_usages(&self, tokens: Vec<Token>) -> HashMap<Hash, (Arc<Token>, Arc<Usage>)> {
+        let mut usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
+        usages.retain(|hash, _| tokens.iter().any(|token| token.hash == *hash));
+        let mut with_usage = |token: Token| {
+            let usage = usages.entry(token.hash).or_default().clone();
+            (token.hash, (Arc::new(token), usage))
+        };
+        tokens.into_iter().map(&mut with_usage).collect()
+    }
+
+    /// Why the server is not usable, for `/readyz`.
+    ///
+    /// # Errors
+    /// When the tokens cannot be read.
+    pub fn ready(&self) -> Result<(), String> {
+        match &*self.state() {
+            State::Closed(cause) => Err(format!("all requests are refused: tokens cannot be used: {cause}")),
+            State::Open | State::Tokens(_) => Ok(()),
+        }
+    }
+
+    /// `none`, `used` or `broken`, for `/api/status`.
+    pub fn standing(&self) -> &'static str {
+        match &*self.state() {
+            State::Open => "none",
+            State::Tokens(_) => "used",
+            State::Closed(_) => "broken",
+        }
+    }
+
+    pub fn needs_tokens(&self) -> bool {
+        !matches!(*self.state(), State::Open)
+    }
+
+    /// Lets a client in by the text of its token.
+    ///
+    /// # Errors
+    /// When the server needs a token, and this is none. Counts wrong tokens of an address, and notes them in the audit log.
+    pub fn enter(
+        &self,
+        text: Option<&str>,
+        (address, place): (Option<IpAddr>, &str),
+    ) -> Result<Access, Refusal> {
+        let state = self.state();
+        let tokens = match &*state {
+            State::Open => return Ok(self.access(None, None)),
+            State::Tokens(tokens) => tokens,
+            State::Closed(_) => return Err(self.refused(Refusal::Closed, (address, place))),
+        };
+        let now = self.clock.now();
+        let refusal = match text {
+            None => Refusal::Missing,
+            Some(text) => match tokens.get(&Hash::of(text)) {
+                Some((token, usage)) if !token.is_expired(now) => {
+                    return Ok(self.access(Some((token.clone(), usage.clone())), None));
+                }
+                Some(_) => Refusal::Expired,
+                None => Refusal::Unknown,
+            },
+        };
+        Err(self.refused(refusal, (address, place)))
+    }
+
+    /// Lets a client in by the cookie of a session.
+    ///
+    /// # Errors
+    /// When the session does not exist, or its token is not valid.
+    pub fn enter_by_session(&self, cookie: &str) -> Result<Access, Refusal> {
+        let state = self.state();
+        let tokens = match &*state {
+            State::Open => return Ok(self.access(None, None)),
+            State::Tokens(tokens) => tokens,
+            State::Closed(_) => return Err(self.refused(Refusal::Closed, (None, ""))),
+        };
+        let now = self.clock.now();
+        let found = self.sessions.find(cookie, now);
+        let valid = found.and_then(|(hash, end)| Some((tokens.get(&hash)?, end)));
+        match valid.filter(|((token, _), _)| !token.is_expired(now)) {
+            Some(((token, usage), end)) => Ok(self.access(Some((token.clone(), usage.clone())), Some(end))),
+            // Not counted as a guess: the page sends its cookie until the user logs in again, and a token is no cookie.
+            None => Err(self.refused(Refusal::Ended, (None, ""))),
+        }
+    }
+
+    fn refused(&self, refusal: Refusal, (address, place): (Option<IpAddr>, &str)) -> Refusal {
+        let is_guess = matches!(refusal, Refusal::Unknown | Refusal::Expired);
+        let refusal = match is_guess.then(|| self.failures.note(address, self.clock.now())) {
+            Some(Err(seconds)) => Refusal::TooMany(seconds),
+            Some(Ok(())) => {
+                let members = [("place", place.into()), ("reason", refusal.name().into())];
+                self.note("refused", address, None, &members);
+                refusal
+            }
+            None => refusal,
+        };
+        self.metrics.access.unauthenticated.with([refusal.name()]).add(1);
+        refusal
+    }
+
+    fn access(&self, of: Option<(Arc<Token>, Arc<Usage>)>, session_expires: Option<Timestamp>) -> Access {
+        Access { of, session_expires, metrics: self.metrics.clone(), clock: self.clock.clone() }
+    }
+
+    /// Appends a line to the audit log.
+    pub fn note(
+        &self,
+        event: &str,
+        address: Option<IpAddr>,
+        access: Option<&Access>,
+        members: &[(&str, Value)],
+    ) {
+        let address = address.map_or(Value::Null, |address| address.to_canonical().to_string().into());
+        let name = access.and_then(Access::name).map_or(Value::Null, Value::from);
+        let first = [("address", address), ("token", name)];
+        let all: Vec<(&str, Value)> = first.into_iter().chain(members.iter().cloned()).collect();
+        self.audit.note(&time_text(self.clock.now()), event, &all);
+    }
+
+    /// Notes that a request of a valid token was refused, unless there were too many of them.
+    pub fn note_refused(&self, address: Option<IpAddr>, access: &Access, place: &str, reason: &str) {
+        let may_note = |(_, usage): &(_, Arc<Usage>)| usage.may_note(self.clock.now());
+        if access.of.as_ref().is_none_or(may_note) {
+            self.note(
+                "refused",
+                address,
+                Some(access),
+                &[("place", place.into()), ("reason", reason.into())],
+            );
+        }
+    }
+
+    /// Resolves when the token of this access is no longer valid, or has changed.
+    pub async fn changed(&self, access: &Access) {
+        let Some((token, _)) = &access.of else { return self.closed_or_used().await };
+        let mut revisions = self.revision.subscribe();
+        loop {
+            let now = self.clock.now();
+            let is_same = match &*self.state() {
+                State::Tokens(tokens) => tokens.get(&token.hash).is_some_and(|(found, _)| found == token),
+                State::Open | State::Closed(_) => false,
+            };
+            if !is_same || token.is_expired(now) {
+                return;
+            }
+            let left =
+                token.expires.map_or(u64::MAX, |at| u64::try_from(at.saturating_sub(now)).unwrap_or(0));
+            // The clock may be set while this waits, so it is read at least once a minute.
+            let pause = Duration::from_nanos(left).min(Duration::from_secs(60));
+            tokio::select! {
+                changed = revisions.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Resolves when a server without tokens gets tokens.
+    async fn closed_or_used(&self) {
+        let mut revisions = self.revision.subscribe();
+        while !self.needs_tokens() {
+            if revisions.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the file again when it changes, until `shutdown`.
+    pub async fn watch(self: Arc<Self>, mut shutdown: Shutdown) {
+        let Some(data) = self.data.clone() else { return };
+        loop {
+            if file::stamp(&data) != *self.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+                let gate = self.clone();
+                let _ = tokio::task::spawn_blocking(move || gate.read()).await;
+            }
+            tokio::select! {
+                () = shutdown.wait() => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+}
+
+/// Notes in the audit log that a command has changed a token. `now` is the current time.
+pub fn note_command(data: &Path, event: &str, token: &str, now: Timestamp) {
+    let user = rustix::process::getuid().as_raw();
+    Audit::new(Some(data)).note(&time_text(now), event, &[("token", token.into()), ("user", user.into())]);
+}
+
+/// RFC 3339 in UTC, in ms.
+fn time_text(at: Timestamp) -> String {
+    jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
+}
+
+impl Access {
+    /// The name of the token.
+    pub fn name(&self) -> Option<&str> {
+        self.of.as_ref().map(|(token, _)| &*token.name)
+    }
+
+    pub fn token(&self) -> Option<&Token> {
+        self.of.as_ref().map(|(token, _)| &**token)
+    }
+
+    pub fn permits(&self, role: Role) -> bool {
+        self.token().is_none_or(|token| token.permits(role))
+    }
+
+    /// The series that this access is confined to. `None` for all.
+    pub fn confinement(&self) -> Option<&Arc<Confinement>> {
+        self.token()?.confinement.as_ref()
+    }
+
+    /// Proves that there is no selector.
+    pub fn whole(&self) -> Option<Whole> {
+        self.confinement().is_none().then_some(Whole(()))
+    }
+
+    /// Whether the process with this identity may be seen: whether its calls are in a series of this access.
+    pub fn admits(&self, service: &str, host: &str, instance: &str) -> bool {
+        self.confinement().is_none_or(|confinement| {
+            let pairs = [(NAME, "executions"), ("service", service), ("host", host), ("instance", instance)];
+            let labels = Labels::new(pairs.into_iter().filter(|(_, value)| !value.is_empty()));
+            labels.is_ok_and(|labels| confinement.admits(&labels))
+        })
+    }
+
+    /// Limit on the samples that one query may read.
+    pub fn query_samples_max(&self) -> Option<usize> {
+        self.token()?.limits.query_samples.map(|max| usize::try_from(max).unwrap_or(usize::MAX))
+    }
+
+    /// Counts a session of an agent until the result is dropped.
+    ///
+    /// # Errors
+    /// The limit, if it is reached.
+    pub fn session(&self) -> Result<Option<Counted>, u64> {
+        let Some((token, usage)) = &self.of else { return Ok(None) };
+        match usage.session(&token.limits) {
+            Some(counted) => Ok(Some(counted)),
+            None => {
+                self.refused(Reason::Sessions).add(1);
+                Err(token.limits.sessions.unwrap_or(0))
+            }
+        }
+    }
+
+    /// Counts what was refused, by the name of the token.
+    pub fn refused(&self, reason: Reason) -> Counter {
+        self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()])
+    }
+}

@@ -1,0 +1,108 @@
+//! The sessions of the page: a cookie that stands for a token, so that no script of the page has the token.
+//!
+//! Kept in memory only: a restart ends them. A session has the hash of its token, so it ends with the token.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tacho_model::Timestamp;
+
+use super::token::{self, Hash};
+
+/// Time after which a session ends.
+pub const SESSION_SECONDS: i64 = 12 * 3_600;
+/// Sessions of one token. A further one ends the oldest of the same token, so no token can end the sessions of others.
+pub const OF_TOKEN_MAX: usize = 16;
+/// Sessions of all tokens.
+pub const SESSIONS_MAX: usize = 4_096;
+
+#[derive(Default)]
+pub struct Sessions(Mutex<HashMap<Hash, Session>>);
+
+#[derive(Clone, Copy)]
+struct Session {
+    token: Hash,
+    begun: Timestamp,
+}
+
+impl Session {
+    const fn expires(&self) -> Timestamp {
+        self.begun.saturating_add(SESSION_SECONDS * 1_000_000_000)
+    }
+}
+
+/// Why no session began.
+#[derive(Debug)]
+pub enum NotBegun {
+    TooMany,
+    System(std::io::Error),
+}
+
+impl Sessions {
+    fn all(&self) -> MutexGuard<'_, HashMap<Hash, Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a session. Returns the text of its cookie.
+    ///
+    /// # Errors
+    /// When all tokens together have too many sessions.
+    pub fn begin(&self, token: Hash, now: Timestamp) -> Result<String, NotBegun> {
+        let cookie = token::random().map_err(NotBegun::System)?;
+        let mut all = self.all();
+        all.retain(|_, session| session.expires() > now);
+        let own: Vec<(Timestamp, Hash)> = all
+            .iter()
+            .filter(|(_, session)| session.token == token)
+            .map(|(hash, session)| (session.begun, *hash))
+            .collect();
+        if own.len() >= OF_TOKEN_MAX {
+            if let Some((_, oldest)) = own.iter().min_by_key(|(begun, _)| *begun) {
+                all.remove(oldest);
+            }
+        } else if all.len() >= SESSIONS_MAX {
+            return Err(NotBegun::TooMany);
+        }
+        all.insert(Hash::of(&cookie), Session { token, begun: now });
+        Ok(cookie)
+    }
+
+    /// The token of a cookie, and the end of its session.
+    pub fn find(&self, cookie: &str, now: Timestamp) -> Option<(Hash, Timestamp)> {
+        let session = *self.all().get(&Hash::of(cookie))?;
+        (session.expires() > now).then_some((session.token, session.expires()))
+    }
+
+    pub fn end(&self, cookie: &str) {
+        self.all().remove(&Hash::of(cookie));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_ends_only_its_own_oldest_session() {
+        let sessions = Sessions::default();
+        let other = sessions.begin(Hash::of("other"), 0).unwrap();
+        let own: Vec<String> =
+            (0..=OF_TOKEN_MAX as i64).map(|n| sessions.begin(Hash::of("own"), n).unwrap()).collect();
+        let is_open = |cookie: &String| sessions.find(cookie, 100).is_some();
+        assert!(is_open(&other) && !is_open(&own[0]) && own[1..].iter().all(is_open));
+        sessions.end(&own[1]);
+        assert!(!is_open(&own[1]));
+        let end = SESSION_SECONDS * 1_000_000_000;
+        assert!(sessions.find(&other, end - 1).is_some() && sessions.find(&other, end).is_none());
+    }
+
+    #[test]
+    fn all_tokens_together_have_a_limit() {
+        let sessions = Sessions::default();
+        for n in 0..SESSIONS_MAX {
+            sessions.begin(Hash::of(&n.to_string()), 0).unwrap();
+        }
+        assert!(matches!(sessions.begin(Hash::of("more"), 0), Err(NotBegun::TooMany)));
+        assert!(sessions.begin(Hash::of("more"), SESSION_SECONDS * 1_000_000_000).is_ok(), "they expire");
+    }
+}

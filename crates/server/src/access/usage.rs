@@ -1,0 +1,164 @@
+//! What has a token used of its limits? Kept as long as the server runs, also when the file of tokens changes.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tacho_model::{SeriesId, Timestamp};
+
+use super::token::Limits;
+
+/// Time after which the series of a token are forgotten: the limit applies to a day.
+const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
+/// Refusals of one token per minute that are noted in the audit log. All of them are counted.
+const NOTED_MAX: u32 = 60;
+const NOTED_NS: i64 = 60 * NS;
+const NS: i64 = 1_000_000_000;
+
+#[derive(Debug, Default)]
+pub struct Usage(Mutex<Used>);
+
+#[derive(Debug, Default)]
+struct Used {
+    /// The series that were written since `since`. Only kept for a token with a limit, which bounds its size.
+    series: HashSet<SeriesId>,
+    since: Timestamp,
+    /// Records that may still be written now. Negative after a large body, so that a body over the limit is not refused
+    /// permanently: it is accepted as a whole, and the next one waits.
+    records_left: i64,
+    refilled: Timestamp,
+    sessions: u64,
+    /// Begin of the current minute of the audit log, and the refusals noted in it.
+    noted: (Timestamp, u32),
+}
+
+impl Usage {
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a series may be written. Known series count once.
+    pub fn admits_series(&self, id: SeriesId, limits: &Limits, now: Timestamp) -> bool {
+        let Some(max) = limits.series else { return true };
+        let mut used = self.used();
+        if now.saturating_sub(used.since) >= SERIES_KEPT_NS || now < used.since {
+            used.series.clear();
+            used.since = now;
+        }
+        if used.series.contains(&id) {
+            return true;
+        }
+        let has_room = (used.series.len() as u64) < max;
+        if has_room {
+            used.series.insert(id);
+        }
+        has_room
+    }
+
+    /// The time until records may be written, in seconds. 0 means now.
+    pub fn wait_seconds(&self, limits: &Limits, now: Timestamp) -> u64 {
+        let Some(rate) = limits.samples_per_second else { return 0 };
+        let mut used = self.used();
+        used.refill(rate, now);
+        if used.records_left > 0 {
+            return 0;
+        }
+        used.records_left.unsigned_abs() / rate.max(1) + 1
+    }
+
+    /// Takes records that were written.
+    pub fn take(&self, records: usize, limits: &Limits, now: Timestamp) {
+        let Some(rate) = limits.samples_per_second else { return };
+        let mut used = self.used();
+        used.refill(rate, now);
+        used.records_left = used.records_left.saturating_sub(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    /// Whether a refusal may be noted in the audit log. Otherwise one token could push the lines about others out of it.
+    pub fn may_note(&self, now: Timestamp) -> bool {
+        let (begun, count) = &mut self.used().noted;
+        if !(0..NOTED_NS).contains(&now.saturating_sub(*begun)) {
+            (*begun, *count) = (now, 0);
+        }
+        *count = count.saturating_add(1);
+        *count <= NOTED_MAX
+    }
+
+    /// Counts a session until the result is dropped. `None` above the limit.
+    pub fn session(self: &Arc<Self>, limits: &Limits) -> Option<Counted> {
+        let mut used = self.used();
+        if limits.sessions.is_some_and(|max| used.sessions >= max) {
+            return None;
+        }
+        used.sessions += 1;
+        Some(Counted(Arc::clone(self)))
+    }
+}
+
+impl Used {
+    /// Adds the records of the time since the last call, at most those of one second.
+    fn refill(&mut self, rate: u64, now: Timestamp) {
+        let most = i64::try_from(rate).unwrap_or(i64::MAX);
+        let passed = now.saturating_sub(self.refilled);
+        // The first call, a clock that was set back, and a long pause.
+        if passed < 0 || passed >= 3_600 * NS {
+            (self.records_left, self.refilled) = (most, now);
+            return;
+        }
+        let added = i64::try_from(i128::from(passed) * i128::from(most) / i128::from(NS)).unwrap_or(i64::MAX);
+        if added > 0 {
+            self.records_left = self.records_left.saturating_add(added).min(most);
+            self.refilled = now;
+        }
+    }
+}
+
+/// A session that counts.
+#[derive(Debug)]
+pub struct Counted(Arc<Usage>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.used().sessions -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_over_the_rate_is_accepted_once_and_then_waits() {
+        let limits = Limits { samples_per_second: Some(10), ..Limits::default() };
+        let usage = Usage::default();
+        let start = 1_000_000 * NS;
+        assert_eq!(usage.wait_seconds(&limits, start), 0);
+        usage.take(35, &limits, start);
+        assert_eq!(usage.wait_seconds(&limits, start), 3);
+        assert_eq!(usage.wait_seconds(&limits, start + 2 * NS), 1);
+        assert_eq!(usage.wait_seconds(&limits, start + 3 * NS), 0);
+        usage.take(5, &limits, start + 100 * NS);
+        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 0, "at most one second is saved");
+        usage.take(5, &limits, start + 100 * NS);
+        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 1);
+    }
+
+    #[test]
+    fn the_lines_about_one_token_are_bounded() {
+        let usage = Usage::default();
+        let noted = |now| (0..2 * NOTED_MAX).filter(|_| usage.may_note(now)).count();
+        assert_eq!([noted(NS), noted(2 * NS), noted(90 * NS)], [NOTED_MAX as usize, 0, NOTED_MAX as usize]);
+    }
+
+    #[test]
+    fn series_and_sessions_are_counted_up_to_their_limits() {
+        let limits = Limits { series: Some(2), sessions: Some(1), ..Limits::default() };
+        let usage = Arc::new(Usage::default());
+        let admits = |id, now| usage.admits_series(SeriesId(id), &limits, now);
+        assert!(admits(1, NS) && admits(2, NS) && !admits(3, NS) && admits(1, NS));
+        assert!(admits(3, NS + SERIES_KEPT_NS) && admits(1, NS + SERIES_KEPT_NS));
+        let first = usage.session(&limits);
+        assert!(first.is_some() && usage.session(&limits).is_none());
+        drop(first);
+        assert!(usage.session(&limits).is_some());
+    }
+}

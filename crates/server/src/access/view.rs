@@ -1,0 +1,181 @@
+//! What may a request read? A reader of the store that is confined to the series of its access.
+//!
+//! Without a selector each method is that of the store. With one, its matchers are added to every selection, records are read
+//! only of series that match, and damages of other series are left out.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
+use tacho_store::{ChunkInfo, Damages, Read, Result, SampleAnswer, Store};
+
+use super::token::Confinement;
+use super::{Access, Whole};
+
+/// Reads a store. Cheap to clone.
+#[derive(Clone)]
+pub struct View {
+    store: Arc<Store>,
+    confinement: Option<Arc<Confinement>>,
+}
+
+type Waits<'a> = &'a dyn Fn() -> bool;
+
+/// A series found by its labels.
+type Series = (SeriesId, Arc<Labels>);
+
+impl View {
+    pub fn new(store: Arc<Store>, access: &Access) -> Self {
+        Self { store, confinement: access.confinement().cloned() }
+    }
+
+    /// For a program that opened the store itself.
+    pub const fn whole(store: Arc<Store>) -> Self {
+        Self { store, confinement: None }
+    }
+
+    /// The whole store.
+    pub fn store(&self, _: &Whole) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Whether a series may be read.
+    pub fn admits(&self, labels: &Labels) -> bool {
+        self.confinement.as_ref().is_none_or(|confinement| confinement.admits(labels))
+    }
+
+    fn admits_id(&self, id: SeriesId) -> bool {
+        self.confinement.as_ref().is_none_or(|confinement| {
+            self.store.labels_of(id).is_some_and(|labels| confinement.admits(&labels))
+        })
+    }
+
+    /// The matchers, and those of the access.
+    fn within(&self, matchers: &[Matcher]) -> Vec<Matcher> {
+        let own = self.confinement.iter().flat_map(|confinement| &confinement.matchers);
+        matchers.iter().chain(own).cloned().collect()
+    }
+
+    /// The selectors within the access. No selector means all series.
+    fn all_within(&self, selectors: &[Vec<Matcher>]) -> Vec<Vec<Matcher>> {
+        match selectors {
+            [] => vec![self.within(&[])],
+            selectors => selectors.iter().map(|matchers| self.within(matchers)).collect(),
+        }
+    }
+
+    pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<Series> {
+        self.find_while(kind, matchers, &|| true).unwrap_or_default()
+    }
+
+    pub fn find_while(&self, kind: Kind, matchers: &[Matcher], waits: Waits<'_>) -> Option<Vec<Series>> {
+        match &self.confinement {
+            None => self.store.find_while(kind, matchers, waits),
+            Some(_) => self.store.find_while(kind, &self.within(matchers), waits),
+        }
+    }
+
+    pub fn label_names(
+        &self,
+        kind: Kind,
+        selectors: &[Vec<Matcher>],
+        waits: Waits<'_>,
+    ) -> Option<Vec<String>> {
+        match &self.confinement {
+            None => self.store.label_names(kind, selectors, waits),
+            Some(_) => self.store.label_names(kind, &self.all_within(selectors), waits),
+        }
+    }
+
+    pub fn label_values_within(
+        &self,
+        kind: Kind,
+        name: &str,
+        selectors: &[Vec<Matcher>],
+        bytes_max: usize,
+        waits: Waits<'_>,
+    ) -> Option<Vec<String>> {
+        match &self.confinement {
+            None => self.store.label_values_within(kind, name, selectors, bytes_max, waits),
+            Some(_) => {
+                self.store.label_values_within(kind, name, &self.all_within(selectors), bytes_max, waits)
+            }
+        }
+    }
+
+    /// Number of series by kind, or an upper bound.
+    pub fn series_count(&self) -> [usize; 3] {
+        self.store.series_count()
+    }
+
+    pub fn lacks(&self, kind: Kind) -> Damages {
+        self.shown(self.store.lacks(kind))
+    }
+
+    /// Damages without those of other series.
+    fn shown(&self, mut damages: Damages) -> Damages {
+        if let Some(confinement) = &self.confinement {
+            damages.retain(|labels| confinement.admits(labels));
+        }
+        damages
+    }
+
+    /// # Errors
+    /// As [`Store::read_samples`].
+    pub async fn read_samples(
+        &self,
+        series: &[SeriesId],
+        range: TimeRange,
+        windows: Option<&Windows>,
+        room: &AtomicUsize,
+    ) -> Result<SampleAnswer> {
+        if let Some(other) = series.iter().find(|id| !self.admits_id(**id)) {
+            return Err(outside(*other));
+        }
+        let mut answer = self.store.read_samples(series, range, windows, room).await?;
+        answer.damages = self.shown(answer.damages);
+        Ok(answer)
+    }
+
+    /// # Errors
+    /// As [`Store::read_entries`].
+    pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
+        if !self.admits_id(id) {
+            return Err(outside(id));
+        }
+        self.store.read_entries(id, range).await
+    }
+
+    /// # Errors
+    /// As [`Store::executions_within`].
+    pub async fn executions_within(
+        &self,
+        id: SeriesId,
+        range: TimeRange,
+        room: &AtomicUsize,
+        keep: impl Fn(&ExecutionBlock) -> bool,
+    ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+        if !self.admits_id(id) {
+            return Err(outside(id));
+        }
+        self.store.executions_within(id, range, room, keep).await
+    }
+
+    /// # Errors
+    /// As [`Store::read_chunks`].
+    pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
+        if !self.admits_id(id) {
+            return Err(outside(id));
+        }
+        self.store.read_chunks(kind, id).await
+    }
+}
+
+/// A series that a selection of this access does not find. The caller must not ask for it.
+fn outside(id: SeriesId) -> tacho_store::Error {
+    tacho_store::Error::new(
+        tacho_store::ErrorKind::Invalid,
+        format!("series {id} is not among those of the token"),
+    )
+}

@@ -1,0 +1,193 @@
+//! What may a request write? Appends a batch to the store without the series that the token does not permit.
+//!
+//! Path of one record. Before: `crates/ingest/` decoded it. After: `crates/store/src/commit.rs` keeps it.
+
+use std::sync::Arc;
+
+use tacho_model::{Batch, Kind, Labels, Timestamp};
+use tacho_store::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries, Result, Store};
+
+use super::token::Token;
+use super::usage::Usage;
+use super::{Access, Reason};
+
+/// Writes to a store. Cheap to clone.
+#[derive(Clone)]
+pub struct Writer {
+    store: Arc<Store>,
+    access: Access,
+}
+
+/// The result of an append.
+#[derive(Debug)]
+pub enum Written {
+    /// As the store answered, with the series that the token does not permit.
+    Appended(Appended),
+    /// The token has written too much. Nothing was written. The number is the seconds to wait.
+    Wait(u64),
+}
+
+impl Writer {
+    pub const fn new(store: Arc<Store>, access: Access) -> Self {
+        Self { store, access }
+    }
+
+    /// The last frame number of a session that is on disk; 0 if there is none.
+    pub fn session_acked(&self, session: u128) -> u64 {
+        self.store.session_acked(session)
+    }
+
+    /// The seconds until records may be written. 0 means now.
+    pub fn wait_seconds(&self) -> u64 {
+        let Some((token, usage)) = &self.access.of else { return 0 };
+        usage.wait_seconds(&token.limits, self.access.clock.now())
+    }
+
+    /// The same as [`Store::append`], within the limits of the token. A repeated frame does not count.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Written> {
+        let batch = batch.into();
+        let Some((token, usage)) = &self.access.of else {
+            return self.store.append(batch, origin).await.map(Written::Appended);
+        };
+        let seconds = self.wait_seconds();
+        if seconds > 0 && !batch.is_empty() {
+            self.access.refused(Reason::Rate).add(1);
+            return Ok(Written::Wait(seconds));
+        }
+        let now = self.access.clock.now();
+        let sorter = Sorter { token, usage, access: &self.access, now };
+        let (batch, sorted) = sorter.sort(batch);
+        let records: usize = batch.counts().iter().sum();
+        let appended = self.store.append(batch, origin).await?;
+        if !matches!(appended, Appended::Repeated) {
+            usage.take(records, &token.limits, now);
+        }
+        Ok(Written::Appended(sorted.with(appended)))
+    }
+}
+
+/// Sorts out the series that a token does not permit.
+struct Sorter<'a> {
+    token: &'a Token,
+    usage: &'a Usage,
+    access: &'a Access,
+    now: Timestamp,
+}
+
+/// The series that were sorted out, and the positions of the others in the batch of the sender.
+#[derive(Default)]
+struct Sorted {
+    refused: Refused,
+    /// By kind. Empty if no series was sorted out.
+    kept: Option<[Vec<usize>; 3]>,
+}
+
+impl Sorter<'_> {
+    fn sort(&self, batch: Arc<Batch>) -> (Arc<Batch>, Sorted) {
+        if self.token.confinement.is_none() && self.token.limits.series.is_none() {
+            return (batch, Sorted::default());
+        }
+        let mut sorted = Sorted::default();
+        let mut kept: [Vec<usize>; 3] = Default::default();
+        let mut look =
+            |kind: Kind, position: usize, labels: &Labels, records: usize| match self.refuses(labels) {
+                None => kept[kind as usize - 1].push(position),
+                Some(reason) => sorted.add(kind, position, records, reason),
+            };
+        for (at, series) in batch.samples.iter().enumerate() {
+            look(Kind::Sample, at, &series.labels, series.samples.len());
+        }
+        for (at, series) in batch.entries.iter().enumerate() {
+            look(Kind::Entry, at, &series.labels, series.entries.len());
+        }
+        for (at, series) in batch.executions.iter().enumerate() {
+            look(Kind::Execution, at, &series.labels, series.segments.len());
+        }
+        if sorted.refused.series == 0 {
+            return (batch, Sorted::default());
+        }
+        let batch = Arc::unwrap_or_clone(batch);
+        let [samples, entries, executions] = &kept;
+        let batch = Batch {
+            samples: at(batch.samples, samples),
+            entries: at(batch.entries, entries),
+            executions: at(batch.executions, executions),
+        };
+        sorted.kept = Some(kept);
+        (Arc::new(batch), sorted)
+    }
+
+    /// Why a series is refused.
+    fn refuses(&self, labels: &Labels) -> Option<String> {
+        let name = &self.token.name;
+        if let Some(confinement) = self.token.confinement.as_ref().filter(|own| !own.admits(labels)) {
+            self.access.refused(Reason::Selector).add(1);
+            return Some(format!("series {labels}: token {name:?} is confined to {}", confinement.text));
+        }
+        if !self.usage.admits_series(labels.id(), &self.token.limits, self.now) {
+            self.access.refused(Reason::Series).add(1);
+            let max = self.token.limits.series.unwrap_or(0);
+            return Some(format!("series {labels}: token {name:?} may write {max} series a day"));
+        }
+        None
+    }
+}
+
+/// The elements at these positions, which rise.
+fn at<T>(all: Vec<T>, positions: &[usize]) -> Vec<T> {
+    let mut wanted = positions.iter().peekable();
+    let keep = |(position, element)| wanted.next_if(|next| **next == position).map(|_| element);
+    all.into_iter().enumerate().filter_map(keep).collect()
+}
+
+impl Sorted {
+    fn add(&mut self, kind: Kind, position: usize, records: usize, reason: String) {
+        self.refused.series += 1;
+        self.refused.records[kind as usize - 1] += records;
+        if self.refused.named.len() < REFUSED_NAMED_MAX {
+            self.refused.named.push(RefusedSeries { kind, position, reason });
+        }
+    }
+
+    /// The answer of the store about the whole batch of the sender.
+    fn with(mut self, appended: Appended) -> Appended {
+        let Some(kept) = self.kept else { return appended };
+        if let Appended::Partly(more) = appended {
+            self.refused.series += more.series;
+            self.refused.records.iter_mut().zip(more.records).for_each(|(sum, more)| *sum += more);
+            let room = REFUSED_NAMED_MAX.saturating_sub(self.refused.named.len());
+            let moved = more.named.into_iter().take(room).map(|series| {
+                let position = kept[series.kind as usize - 1].get(series.position);
+                RefusedSeries { position: position.copied().unwrap_or(series.position), ..series }
+            });
+            self.refused.named.extend(moved);
+        }
+        Appended::Partly(self.refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_keep_their_order() {
+        assert_eq!(at(vec!['a', 'b', 'c', 'd'], &[0, 2, 3]), ['a', 'c', 'd']);
+        assert_eq!(at(vec!['a'], &[]), []);
+    }
+
+    #[test]
+    fn positions_are_those_of_the_sender() {
+        let kept = Some([vec![1, 3], vec![], vec![]]);
+        let mut sorted = Sorted { kept, ..Sorted::default() };
+        sorted.add(Kind::Sample, 0, 5, "first".into());
+        let named = vec![RefusedSeries { kind: Kind::Sample, position: 1, reason: "store".into() }];
+        let appended = sorted.with(Appended::Partly(Refused { series: 1, records: [2, 0, 0], named }));
+        let Appended::Partly(refused) = appended else { panic!("{appended:?}") };
+        let positions: Vec<usize> = refused.named.iter().map(|series| series.position).collect();
+        assert_eq!((refused.series, refused.records, positions), (2, [7, 0, 0], vec![0, 3]));
+    }
+}

@@ -1,0 +1,274 @@
+//! Who sends this request? Reads the credentials of a request, lets it in, and notes refusals and changes in the audit log.
+//!
+//! `crate::access` knows the tokens. Step before: `origin.rs` has checked the origin. Step after: the handler gets the
+//! [`Access`].
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Uri, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::app::App;
+use super::error::ApiError;
+use super::origin::APPLICATION_JSON;
+use super::page;
+use super::params::Params;
+use super::route::{Need, is_reading};
+use crate::access::token::Role;
+use crate::access::{Access, Gate, Reason, Refusal, Whole};
+
+/// The name of the cookie.
+pub const COOKIE: &str = "tacho_session";
+/// A header that a page of another origin cannot send without a permission that this server never gives.
+const OWN_HEADER: &str = "x-tacho";
+/// The path that accepts a token as a parameter, because some clients of InfluxDB 1 send no header.
+const WITH_PARAMETER: &str = "/write";
+
+/// The address of the client, in the extensions of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub IpAddr);
+
+/// What a handler did, for the audit log. In the extensions of a response.
+#[derive(Clone, Debug)]
+pub struct Done(pub Value);
+
+/// The request as the audit log and the gate see it.
+pub struct Visit<'a> {
+    pub route: &'a str,
+    pub method: &'a Method,
+    pub address: Option<IpAddr>,
+    pub need: Need,
+}
+
+/// A credential of a request.
+enum Credential {
+    Token(String),
+    Cookie(String),
+}
+
+impl<'a> Visit<'a> {
+    pub fn new(app: &App, route: &'a str, method: &'a Method, uri: &Uri, address: Option<IpAddr>) -> Self {
+        let unknown = if page::has(uri.path()) { Need::Nothing } else { Need::Token };
+        Self { route, method, address, need: app.needs.get(route, method).unwrap_or(unknown) }
+    }
+
+    fn place(&self) -> String {
+        format!("{} {}", self.method, self.route)
+    }
+
+    /// Lets the request in.
+    ///
+    /// # Errors
+    /// 401 without valid credentials, 403 if they do not permit the request, 400 for credentials that contradict each other.
+    pub fn enter(&self, gate: &Gate, headers: &HeaderMap, uri: &Uri) -> Result<Option<Access>, ApiError> {
+        if self.need == Need::Nothing {
+            return Ok(None);
+        }
+        if !gate.needs_tokens() {
+            return gate.enter(None, (self.address, "")).map(Some).map_err(|refusal| unauthorized(&refusal));
+        }
+        let access = match credential(headers, uri, self.route)? {
+            None => gate.enter(None, (self.address, "")),
+            Some(Credential::Token(text)) => gate.enter(Some(&text), (self.address, &self.place())),
+            Some(Credential::Cookie(cookie)) => {
+                if !is_reading(self.method) {
+                    check_own(headers)?;
+                }
+                gate.enter_by_session(&cookie)
+            }
+        };
+        let access = access.map_err(|refusal| unauthorized(&refusal))?;
+        self.check(gate, &access)?;
+        Ok(Some(access))
+    }
+
+    fn check(&self, gate: &Gate, access: &Access) -> Result<(), ApiError> {
+        let role = match self.need {
+            Need::Nothing | Need::Token => return Ok(()),
+            Need::Write => Role::Write,
+            Need::Read | Need::ReadWhole => Role::Read,
+            Need::Admin => Role::Admin,
+        };
+        let name = access.name().unwrap_or_default();
+        let error = if !access.permits(role) {
+            access.refused(Reason::Role).add(1);
+            format!("token {name:?} does not have the role {}", role.name())
+        } else if self.need == Need::ReadWhole && access.whole().is_none() {
+            access.refused(Reason::Selector).add(1);
+            format!("token {name:?} is confined to some series, and this answer is about all")
+        } else {
+            return Ok(());
+        };
+        gate.note_refused(self.address, access, &self.place(), &error);
+        Err(ApiError::forbidden(error))
+    }
+
+    /// Notes a request that has changed something, or tried to.
+    pub fn note(&self, gate: &Gate, access: Option<&Access>, response: &Response) {
+        if self.need != Need::Admin || is_reading(self.method) || access.is_none() {
+            return;
+        }
+        let done = response.extensions().get::<Done>().map_or(Value::Null, |done| done.0.clone());
+        let status = response.status().as_u16();
+        let members = [("place", self.place().into()), ("status", json!(status)), ("done", done)];
+        gate.note("changed", self.address, access, &members);
+    }
+}
+
+/// The answer to a client without valid credentials.
+pub fn unauthorized(refusal: &Refusal) -> ApiError {
+    match refusal {
+        Refusal::TooMany(seconds) => ApiError::too_many(refusal.message()).after(*seconds),
+        Refusal::Missing => ApiError::unauthorized(refusal.message(), "Bearer realm=\"tachograph\""),
+        _ => {
+            ApiError::unauthorized(refusal.message(), "Bearer realm=\"tachograph\", error=\"invalid_token\"")
+        }
+    }
+}
+
+/// Checks that a request with a cookie comes from the page: a page of another origin can send neither JSON nor an own header.
+///
+/// # Errors
+/// 403 if it does not.
+pub fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
+    // `origin.rs` has compared it with `Host`.
+    let has_origin = headers.contains_key(header::ORIGIN);
+    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let is_json = content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON);
+    if has_origin && (is_json || headers.contains_key(OWN_HEADER)) {
+        return Ok(());
+    }
+    Err(ApiError::forbidden(
+        "a change by the page needs its Origin, and a JSON body or the header X-Tacho: use a token in a program",
+    ))
+}
+
+/// The credential of a request. A header takes precedence over the cookie.
+fn credential(headers: &HeaderMap, uri: &Uri, route: &str) -> Result<Option<Credential>, ApiError> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let in_header = values.next().map(|value| value.to_str().ok().and_then(of_header));
+    let in_address = match route {
+        WITH_PARAMETER => Params::from_uri(uri)?.get("p").map(ToOwned::to_owned),
+        _ => None,
+    };
+    if values.next().is_some() || in_header.is_some() && in_address.is_some() {
+        return Err(ApiError::bad("the request has several credentials: send one"));
+    }
+    match (in_header, in_address) {
+        (Some(None), _) => {
+            let forms = "\"Bearer TOKEN\", \"Token TOKEN\" or Basic with the token as password";
+            Err(ApiError::bad(format!("the header Authorization has another form than {forms}")))
+        }
+        (Some(Some(text)), _) | (None, Some(text)) => Ok(Some(Credential::Token(text))),
+        (None, None) => Ok(cookie(headers).map(Credential::Cookie)),
+    }
+}
+
+fn of_header(value: &str) -> Option<String> {
+    let (scheme, rest) = value.trim().split_once(' ')?;
+    let rest = rest.trim();
+    match &*scheme.to_ascii_lowercase() {
+        "bearer" | "token" => Some(rest.to_owned()),
+        "basic" => {
+            let decoded = String::from_utf8(base64(rest)?).ok()?;
+            decoded.split_once(':').map(|(_, password)| password.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// RFC 4648, with or without padding. `None` for other texts.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let (mut bits, mut count) = (0u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6 | u32::from(value)) & 0xfff;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push(u8::try_from(bits >> count & 0xff).ok()?);
+        }
+    }
+    Some(out)
+}
+
+/// The cookie of a session.
+pub fn cookie(headers: &HeaderMap) -> Option<String> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
+}
+
+impl<S: Sync> FromRequestParts<S> for Access {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let access = parts.extensions.get::<Self>().cloned();
+        access.ok_or_else(|| ApiError::internal("the route has no need, so nobody was let in"))
+    }
+}
+
+/// Only a route with the need [`Need::ReadWhole`] or [`Need::Admin`] uses it.
+impl<S: Sync> FromRequestParts<S> for Whole {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let access = Access::from_request_parts(parts, state).await?;
+        access.whole().ok_or_else(|| ApiError::forbidden("the token is confined to some series"))
+    }
+}
+
+/// The address of the client, if the listener knows it.
+pub struct Address(pub Option<IpAddr>);
+
+impl<S: Sync> FromRequestParts<S> for Address {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Peer>().map(|peer| peer.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_from_all_forms_of_the_header() {
+        for (value, expect) in [
+            ("Bearer tacho_1", Some("tacho_1")),
+            ("bearer  tacho_1 ", Some("tacho_1")),
+            ("Token tacho_1", Some("tacho_1")),
+            ("Basic dTp0YWNob18x", Some("tacho_1")),
+            ("Basic OnRhY2hvXzE=", Some("tacho_1")),
+            ("Basic !", None),
+            ("Basic dGFjaG8", None),
+            ("Digest x", None),
+            ("tacho_1", None),
+            ("", None),
+        ] {
+            assert_eq!(of_header(value).as_deref(), expect, "{value}");
+        }
+    }
+
+    #[test]
+    fn base64_is_decoded() {
+        for (text, expect) in
+            [("", Some("")), ("Zg==", Some("f")), ("Zm8", Some("fo")), ("Zm9v", Some("foo")), ("Zm9v!", None)]
+        {
+            assert_eq!(base64(text).as_deref(), expect.map(str::as_bytes), "{text}");
+        }
+    }
+}

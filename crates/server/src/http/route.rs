@@ -1,0 +1,70 @@
+//! The table of routes: path, what a request needs, handler. A route without a need cannot be written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::Method;
+use axum::routing::MethodRouter;
+
+use super::app::App;
+
+/// What a request needs to reach a handler, if the server has tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: health checks, the page and its login.
+    Nothing,
+    /// A valid token of any role.
+    Token,
+    /// The role `write`.
+    Write,
+    /// The role `read`. Answers are confined to the series of the token.
+    Read,
+    /// The role `read`, and a token without a selector, because the answer is about the whole store.
+    ReadWhole,
+    /// The role `admin`.
+    Admin,
+}
+
+/// A path and its handlers.
+pub struct Route {
+    pub path: &'static str,
+    /// Need of GET and HEAD, and need of the other methods.
+    pub needs: (Need, Need),
+    methods: MethodRouter<Arc<App>>,
+}
+
+impl Route {
+    pub fn new(path: &'static str, need: Need, methods: MethodRouter<Arc<App>>) -> Self {
+        Self { path, needs: (need, need), methods }
+    }
+
+    /// The need of methods other than GET and HEAD.
+    #[must_use]
+    pub fn change(self, need: Need) -> Self {
+        Self { needs: (self.needs.0, need), ..self }
+    }
+}
+
+/// The needs of all routes, by path.
+pub struct Needs(HashMap<&'static str, (Need, Need)>);
+
+impl Needs {
+    pub fn of(routes: &[Route]) -> Self {
+        Self(routes.iter().map(|route| (route.path, route.needs)).collect())
+    }
+
+    /// `None` for a path that no route has.
+    pub fn get(&self, path: &str, method: &Method) -> Option<Need> {
+        let (read, change) = self.0.get(path)?;
+        Some(if is_reading(method) { *read } else { *change })
+    }
+}
+
+pub fn is_reading(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+pub fn merge(routes: Vec<Route>) -> Router<Arc<App>> {
+    routes.into_iter().fold(Router::new(), |router, Route { path, methods, .. }| router.route(path, methods))
+}

@@ -1,0 +1,111 @@
+//! `/api/session`: the login of the page. It exchanges a token for a cookie that no script can read.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tacho_model::Timestamp;
+
+use super::app::App;
+use super::door::{self, Address, COOKIE};
+use super::error::ApiError;
+use super::origin::APPLICATION_JSON;
+use super::route::{Need, Route};
+use crate::access::token::Role;
+use crate::access::{Access, NotBegun, SESSION_SECONDS};
+use crate::tls::expiry::utc;
+
+pub fn routes() -> Vec<Route> {
+    let methods = get(show).post(begin).delete(end);
+    vec![Route::new("/api/session", Need::Token, methods).change(Need::Nothing)]
+}
+
+/// The body of a login.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    token: String,
+}
+
+async fn show(access: Access) -> Json<Value> {
+    shown(&access, access.session_expires)
+}
+
+fn shown(access: &Access, session_expires: Option<Timestamp>) -> Json<Value> {
+    let time = |at: Timestamp| utc(at.div_euclid(1_000_000_000));
+    let roles: Vec<&str> =
+        Role::ALL.into_iter().filter(|role| access.permits(*role)).map(Role::name).collect();
+    let data = json!({
+        "tokens": access.token().is_some(),
+        "name": access.name(),
+        "roles": roles,
+        "match": access.confinement().map(|confinement| &confinement.text),
+        "expires": access.token().and_then(|token| token.expires).map(time),
+        "session_expires": session_expires.map(time),
+    });
+    Json(json!({ "status": "success", "data": data }))
+}
+
+/// Only the token in the body counts, so neither a cookie nor a page of another origin can begin a session.
+async fn begin(
+    State(app): State<Arc<App>>,
+    Address(address): Address,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    door::check_own(&headers)?;
+    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    if !content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON) {
+        return Err(ApiError::unsupported("a login is a JSON object: send content-type application/json"));
+    }
+    // The cause is not shown, because it may have a part of the token.
+    let login: Login = serde_json::from_slice(&body)
+        .map_err(|_| ApiError::bad("the body is not a JSON object with the member \"token\""))?;
+    let entered = app.gate.enter(Some(&login.token), (address, "POST /api/session"));
+    let access = entered.map_err(|refusal| door::unauthorized(&refusal))?;
+    let Some(token) = access.token() else {
+        return Ok(shown(&access, None).into_response());
+    };
+    let now = app.clock.now();
+    let cookie = app.gate.sessions.begin(token.hash, now).map_err(|reason| match reason {
+        NotBegun::TooMany => ApiError::too_many("too many users are logged in: retry later"),
+        NotBegun::System(error) => ApiError::internal(format!("no session: {error}")),
+    })?;
+    app.gate.note("login", address, Some(&access), &[]);
+    let expires = now.saturating_add(SESSION_SECONDS * 1_000_000_000);
+    Ok(with_cookie(shown(&access, Some(expires)), &app, &headers, &cookie, SESSION_SECONDS))
+}
+
+/// Ends the session of the cookie. There is nothing to protect: a session can only be ended by its own cookie.
+async fn end(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    if let Some(cookie) = door::cookie(&headers) {
+        app.gate.sessions.end(&cookie);
+    }
+    with_cookie(StatusCode::NO_CONTENT, &app, &headers, "", 0)
+}
+
+fn with_cookie(
+    answer: impl IntoResponse,
+    app: &App,
+    headers: &HeaderMap,
+    cookie: &str,
+    seconds: i64,
+) -> Response {
+    // Behind a proxy with TLS, only the origin of the page tells that the browser uses TLS.
+    let origin = headers.get(header::ORIGIN).map_or(&b""[..], |value| value.as_bytes());
+    let is_secure = app.tls.is_some() || origin.starts_with(b"https://");
+    let secure = if is_secure { "; Secure" } else { "" };
+    let text = format!("{COOKIE}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let mut response = answer.into_response();
+    if let Ok(mut value) = HeaderValue::from_str(&text) {
+        value.set_sensitive(true);
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    response
+}

@@ -1,0 +1,34 @@
+//! Metrics of tokens.
+
+use super::registry::{Collect, Counter, Family};
+
+pub struct AccessFigures {
+    /// Requests and parts of requests that were refused because of a token. `reason` is role, selector (a series outside of the
+    /// selector), series, samples_per_second, query_samples or sessions (a limit).
+    pub refused: Family<Counter, 2>,
+    /// Requests without a valid token. `reason` is missing, unknown, expired, too-many or closed.
+    pub unauthenticated: Family<Counter, 1>,
+}
+
+impl Default for AccessFigures {
+    fn default() -> Self {
+        Self {
+            refused: Family::new(
+                "tacho_token_refused_total",
+                ["token", "reason"],
+                "Requests, series and sessions refused because of the role, the selector or a limit of a token.",
+            ),
+            unauthenticated: Family::new(
+                "tacho_unauthenticated_total",
+                ["reason"],
+                "Requests and agents refused because they had no valid token.",
+            ),
+        }
+    }
+}
+
+impl AccessFigures {
+    pub fn families(&self) -> [&dyn Collect; 2] {
+        [&self.refused, &self.unauthenticated]
+    }
+}
