@@ -102,8 +102,14 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
 
 fn hello() -> Vec<u8> {
     let mut out = Vec::new();
-    let hello =
-        tacho_ingest::wire::Hello { version_min: 1, version_max: 1, session: 9, secret: None, pairs: vec![] };
+    let hello = tacho_ingest::wire::Hello {
+        version_min: 1,
+        version_max: 1,
+        session: 9,
+        secret: None,
+        token: None,
+        pairs: vec![],
+    };
     tacho_ingest::wire::ClientFrame::Hello(hello).encode(&mut out);
     out
 }

@@ -325,7 +325,14 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let mut agent = sent(server.records, "");
     let mut hello = Vec::new();
     let pairs = vec![("service".to_owned(), "shop".to_owned())];
-    let text = tacho_ingest::wire::Hello { version_min: 1, version_max: 1, session: 5, pairs, secret: None };
+    let text = tacho_ingest::wire::Hello {
+        version_min: 1,
+        version_max: 1,
+        session: 5,
+        pairs,
+        secret: None,
+        token: None,
+    };
     tacho_ingest::wire::ClientFrame::Hello(text).encode(&mut hello);
     agent.write_all(&hello).unwrap();
     let mut welcome = [0; 4];

@@ -314,8 +314,15 @@ fn imports_of_many_frames_at_once_stay_within_the_memory_of_records() {
     let body = |session: u128| {
         let mut body = Vec::new();
         let pairs = vec![("service".to_owned(), "bulk".to_owned())];
-        ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session, pairs, secret: None })
-            .encode(&mut body);
+        ClientFrame::Hello(Hello {
+            version_min: 1,
+            version_max: 1,
+            session,
+            pairs,
+            secret: None,
+            token: None,
+        })
+        .encode(&mut body);
         for seq in 1..40_000u64 {
             let mut frame = Vec::new();
             tacho_model::varint::put_varint(&mut frame, seq);
@@ -371,8 +378,15 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
             // The first half of a session id must not be 0.
             let session = agent << 64 | 1;
             let mut hello = Vec::new();
-            ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session, pairs, secret: None })
-                .encode(&mut hello);
+            ClientFrame::Hello(Hello {
+                version_min: 1,
+                version_max: 1,
+                session,
+                pairs,
+                secret: None,
+                token: None,
+            })
+            .encode(&mut hello);
             stream.write_all(&hello).unwrap();
             stream
         })

@@ -115,8 +115,15 @@ fn greeting(mut stream: impl Read + Write) -> Option<ServerFrame> {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let mut bytes = Vec::new();
-    ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session: 7, pairs, secret: None })
-        .encode(&mut bytes);
+    ClientFrame::Hello(Hello {
+        version_min: 1,
+        version_max: 1,
+        session: 7,
+        pairs,
+        secret: None,
+        token: None,
+    })
+    .encode(&mut bytes);
     stream.write_all(&bytes).unwrap();
     let mut decoder = FrameDecoder::new();
     let mut buffer = [0; 1_024];

@@ -31,7 +31,8 @@ fn measure(what: &str, count: usize, bytes: usize, mut run: impl FnMut() -> usiz
 }
 
 fn session(dictionary: &[u8]) -> Session {
-    let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None };
+    let hello =
+        Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None, token: None };
     let mut session = Session::new(&hello).unwrap();
     let mut decoder = FrameDecoder::new();
     decoder.push(dictionary);

@@ -244,7 +244,8 @@ fn string(out: &mut Vec<u8>, text: &[u8]) {
 fn frames(shape: &Shape) -> Vec<u8> {
     let [kind, records, text_bytes, numbers, ids, frames] = *shape;
     let mut out = Vec::new();
-    let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None };
+    let hello =
+        Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None, token: None };
     ClientFrame::Hello(hello).encode(&mut out);
     let mut dictionary = Vec::new();
     dictionary.extend_from_slice(&[1, 1]);

@@ -21,7 +21,8 @@ const BASE: i64 = 1_700_000_000_000_000_000;
 /// A session whose dictionary has one valid and one invalid definition of every kind.
 fn session() -> Session {
     let pairs = vec![("service".into(), "shop".into()), ("host".into(), String::new())];
-    let hello = Hello { version_min: 1, version_max: 1, session: 5 << 64 | 9, pairs, secret: None };
+    let hello =
+        Hello { version_min: 1, version_max: 1, session: 5 << 64 | 9, pairs, secret: None, token: None };
     let mut session = Session::new(&hello).unwrap();
     let mut frame = DictFrame::new();
     frame.text(1, "main");

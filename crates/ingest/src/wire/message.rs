@@ -5,6 +5,7 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::frame::{Frame, FrameType, put_frame};
 use super::probes::{Probed, Probes};
 use super::secret::Secret;
+use super::token::Token;
 use super::{HELLO_PAIRS_BYTES_MAX, HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
@@ -23,6 +24,8 @@ pub struct Hello {
     pub pairs: Vec<(String, String)>,
     /// The secret from which the session id is derived. Older clients have none.
     pub secret: Option<Secret>,
+    /// Authenticates the client.
+    pub token: Option<Token>,
 }
 
 impl Hello {
@@ -48,8 +51,11 @@ impl Hello {
             put_bytes(out, key.as_bytes());
             put_bytes(out, value.as_bytes());
         }
-        if let Some(secret) = &self.secret {
-            out.extend_from_slice(&secret.0);
+        if self.secret.is_some() || self.token.is_some() {
+            out.extend_from_slice(&self.secret.map_or([0; 16], |secret| secret.0));
+        }
+        if let Some(token) = &self.token {
+            put_bytes(out, token.text().as_bytes());
         }
     }
 
@@ -82,7 +88,9 @@ impl Hello {
         }
         // If fewer bytes remain, they are not a secret.
         let secret = reader.array().ok().map(Secret);
-        Ok(Self { version_min, version_max, session, pairs, secret })
+        let token = if secret.is_none() || reader.is_empty() { None } else { Token::read(reader)? };
+        let secret = secret.filter(|secret| secret.0 != [0; 16]);
+        Ok(Self { version_min, version_max, session, pairs, secret, token })
     }
 }
 
@@ -192,6 +200,10 @@ pub enum ErrorCode {
     Session = 10,
     /// The client does not use TLS, but the listener requires it.
     Tls = 11,
+    /// The token is missing, unknown, expired or revoked.
+    Unauthorized = 12,
+    /// The token does not permit writing, or not for this client.
+    Forbidden = 13,
 }
 
 /// Messages of the server.
@@ -314,7 +326,8 @@ mod tests {
     #[test]
     fn hello_accepts_at_most_32_pairs_of_65536_bytes() {
         let check = |pairs: Vec<(String, String)>| {
-            let hello = Hello { version_min: 1, version_max: 3, session: 7, pairs, secret: None };
+            let hello =
+                Hello { version_min: 1, version_max: 3, session: 7, pairs, secret: None, token: None };
             let mut out = Vec::new();
             ClientFrame::Hello(hello.clone()).encode(&mut out);
             let mut decoder = FrameDecoder::new();
@@ -337,7 +350,7 @@ mod tests {
     #[test]
     fn the_highest_common_version_is_used() {
         let version = |version_min, version_max| {
-            Hello { version_min, version_max, session: 0, pairs: vec![], secret: None }.version()
+            Hello { version_min, version_max, session: 0, pairs: vec![], secret: None, token: None }.version()
         };
         assert_eq!(version(1, 1), Ok(1));
         assert_eq!(version(1, 9), Ok(1));

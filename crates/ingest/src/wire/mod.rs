@@ -22,6 +22,7 @@ mod probes;
 mod record;
 mod secret;
 mod segment;
+mod token;
 
 pub use data::{Data, Numbering, Refused, Sequence, Session};
 pub use descriptor::{FieldType, RecordField, RecordType, RecordTypeError};
@@ -33,6 +34,7 @@ pub use frame::{Frame, FrameDecoder, FrameType, HEADER_BYTES};
 pub use message::{ClientFrame, ErrorCode, Hello, Ping, Reject, ServerFrame, Welcome};
 pub use probes::{Moved, ProbeRule, ProbeState, Probed, Probes, RuleOutcome};
 pub use secret::Secret;
+pub use token::Token;
 
 /// The protocol version of this code.
 pub const VERSION: u8 = 1;
@@ -57,6 +59,8 @@ pub const DICT_BYTES_MAX: usize = 16_777_216;
 pub const HELLO_PAIRS_MAX: usize = 32;
 /// Bytes of all pairs in HELLO. The server keeps them as long as the connection is open.
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
+/// Bytes of the token in HELLO.
+pub const TOKEN_BYTES_MAX: usize = 256;
 /// Heartbeat interval of each side, ms. A connection ends after three intervals without a frame.
 pub const HEARTBEAT_MS: u64 = 5_000;
 /// Rejects of one frame that are named. Further rejects are only counted.

@@ -2,7 +2,7 @@
 
 use tacho_ingest::wire::{
     ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,
-    Secret, ServerFrame, Welcome,
+    Secret, ServerFrame, Token, Welcome,
 };
 
 use super::vector::{Case, number};
@@ -20,6 +20,7 @@ fn message(case: &Case) -> Message {
             session: u128::from_str_radix(case.text("session"), 16).unwrap(),
             pairs: case.all("pair").into_iter().map(pair).collect(),
             secret: case.all("secret").first().map(|text| secret(text)),
+            token: case.all("token").first().and_then(|text| Token::new(text)),
         })),
         "PING" => Message::Client(ClientFrame::Ping(Ping {
             executions_dropped: case.number("executions_dropped"),

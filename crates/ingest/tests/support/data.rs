@@ -18,7 +18,7 @@ use super::vector::{Case, hex, number, unhex};
 const SESSION: u128 = 0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
 
 pub fn hello() -> Hello {
-    Hello { version_min: 1, version_max: 1, session: SESSION, pairs: vec![], secret: None }
+    Hello { version_min: 1, version_max: 1, session: SESSION, pairs: vec![], secret: None, token: None }
 }
 
 pub type Keys<'a> = &'a [(String, String)];

@@ -45,6 +45,8 @@ impl Farewell {
             ErrorCode::TooManyConnections => "too-many",
             ErrorCode::Session => "session",
             ErrorCode::Tls => "tls",
+            ErrorCode::Unauthorized => "unauthorized",
+            ErrorCode::Forbidden => "forbidden",
         }
     }
 }

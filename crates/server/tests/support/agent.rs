@@ -22,7 +22,7 @@ pub const OTHER: u64 = 3;
 pub fn hello(session: u128) -> Hello {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
-    Hello { version_min: 1, version_max: 1, session, pairs, secret: None }
+    Hello { version_min: 1, version_max: 1, session, pairs, secret: None, token: None }
 }
 
 /// HELLO of a process of this service that supports PROBES.

@@ -73,7 +73,14 @@ fn labels_bytes(labels: &Labels) -> usize {
 
 /// Encodes the body for one piece.
 pub fn body(piece: &Batch, session: u128, seq: u64) -> Vec<u8> {
-    let hello = Hello { version_min: VERSION, version_max: VERSION, session, pairs: vec![], secret: None };
+    let hello = Hello {
+        version_min: VERSION,
+        version_max: VERSION,
+        session,
+        pairs: vec![],
+        secret: None,
+        token: None,
+    };
     let mut out = Vec::new();
     ClientFrame::Hello(hello).encode(&mut out);
     let base = piece.samples.iter().find_map(|series| Some(series.samples.first()?.at)).unwrap_or(0);
