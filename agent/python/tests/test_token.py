@@ -14,7 +14,8 @@ from unittest import mock
 from tachograph import config, link, messages, wire
 from tachograph.secret import Secret, Token, TokenError, is_loopback
 
-from .test_link import LinkTest, varints, welcome
+from .server import PATIENCE_S, Server, ServerTest, until
+from .test_link import LinkTest, varints
 
 TOKEN = "tacho_" + "5eC-.~!" * 9
 FORM = "a token has 1 to 256 visible ASCII characters, no blanks and no line breaks"
@@ -190,6 +191,100 @@ class Refusals(LinkTest):
         hello = wire.hello(bytes(16), [], secret=bytes(range(16)))
         self.assertEqual(wire.with_token(hello, TOKEN.encode()), hello + bytes((len(TOKEN),)) + TOKEN.encode())
         self.assertEqual(wire.with_token(hello, b""), hello)
+
+
+CALLS = """
+import sys, tachograph
+tachograph.start()
+with tachograph.span("outer"):
+    pass
+for line in sys.stdin:
+    with tachograph.span(line.strip()):
+        pass
+    print(tachograph.flush(0.05), flush=True)
+"""
+
+
+class WithServer(ServerTest):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.close)
+        cls.server.token = cls.server.add_token("admin", "admin")
+        cls.writer = cls.server.add_token("writer", "write")
+        cls.server.start()
+
+    def begin(self, **settings: str) -> None:
+        self.log = str(Path(self.folder(), "log"))
+        self.program = self.launch(CALLS, log=self.log, **settings)
+
+    def logged(self) -> str:
+        text = Path(self.log).read_text("utf-8") if os.path.exists(self.log) else ""
+        self.assertNotIn("tacho_", text)
+        return text
+
+    def says(self, pattern: str) -> None:
+        until(lambda: re.search(pattern, self.logged()), f"{pattern} in {self.logged()!r}")
+
+    def call(self, name: str) -> None:
+        self.program.stdin.write(f"{name}\n")
+        self.program.stdin.flush()
+        self.program.stdout.readline()
+
+    def end(self, *expected: str) -> None:
+        _, err = self.program.communicate(timeout=2 * PATIENCE_S)
+        self.assertEqual((self.program.returncode, err), (0, ""), "the program is not disturbed")
+        self.assertEqual(self.server.counts(self.service), {name: 1 for name in expected})
+
+    def put(self, path: str, token: str) -> None:
+        """Replaces the file at once, as administrators should."""
+        Path(f"{path}.new").write_text(f"{token}\n", "utf-8")
+        os.replace(f"{path}.new", path)
+
+    def test_a_program_with_a_token_records(self) -> None:
+        file = str(Path(self.folder(), "token"))
+        self.put(file, self.writer)
+        for number, settings in enumerate(({"token": self.writer}, {"token_file": file})):
+            _, err = self.run_program(CALLS, service=f"{self.service}{number}", **settings)
+            self.assertEqual(err, "", "no log lines without an error")
+            self.assertEqual(self.server.counts(f"{self.service}{number}"), {"outer": 1})
+
+    def test_a_program_without_a_valid_token_is_not_disturbed(self) -> None:
+        reader = self.server.add_token("reader", "read")
+        for settings, expected in [
+            ({}, r"the server requires a token: set token_file or token \(error 12\)"),
+            ({"token": "tacho_unknown"}, r"the server refuses the token: .* \(error 12\); put a valid one into token;"),
+            ({"token": reader}, r"the token does not permit this: .*reader.*write.* \(error 13\); put another one into token, or"),
+        ]:
+            with self.subTest(expected):
+                self.begin(flush_max="100ms", **settings)
+                self.says(expected)
+                self.call("inner")
+                self.assertEqual(len(re.findall("cannot reach the server", self.logged())), 1)
+                self.end()
+
+    def test_a_token_that_is_revoked_is_replaced_in_its_file(self) -> None:
+        file = str(Path(self.folder(), "token"))
+        self.begin(token_file=file)
+        self.says("token_file=.*: no such file or directory; the program goes on")
+        first = self.server.add_token("first", "write")
+        self.put(file, first)
+        self.says("connected to .* after .* nothing was dropped in the meantime")
+        self.server.revoke_token("first")
+        self.says("lost the server .*: the server refuses the token: .*; put a valid one into token_file=")
+        self.call("inner")
+        self.put(file, self.server.add_token("second", "write"))
+        self.says("connected again to .* nothing was dropped in the meantime")
+        self.end("outer", "inner")
+
+    def test_a_token_may_be_confined_to_other_programs(self) -> None:
+        token = self.server.add_token("confined", "write", "--match", '{service="other"}')
+        self.begin(token=token, flush_max="100ms")
+        self.says(r"the token does not permit this: .*confined to .* set its service \(error 13\)")
+        self.end()
+        self.begin(token=token, service="other")
+        self.program.communicate(timeout=2 * PATIENCE_S)
+        self.assertEqual(self.server.counts("other"), {"outer": 1})
 
 
 if __name__ == "__main__":
