@@ -2,15 +2,24 @@
 // has the cause.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { Authority } from './support/certificates.js';
 import { Tacho, run, start, until } from './support/tacho.js';
 
 const place = mkdtempSync(join(tmpdir(), 'tachograph-token-'));
-let server, writer;
+const file = join(place, 'writer');
+const ours = new Authority(place, 'ours');
+let server, writer, secured, secureWriter;
 before(async () => {
+  const { cert, key } = ours.sign('server');
+  const tls = { ca: readFileSync(ours.file), servername: 'localhost' };
+  secured = new Tacho(['--tls-cert', cert, '--tls-key', key], tls);
+  secured.token = await secured.addToken('admin', 'admin');
+  secureWriter = await secured.addToken('writer', 'write');
+  await secured.start();
   server = new Tacho();
   server.token = await server.addToken('admin', 'admin');
   writer = await server.addToken('writer', 'write');
@@ -18,6 +27,7 @@ before(async () => {
 });
 after(async () => {
   await server.close();
+  await secured.close();
   rmSync(place, { recursive: true, force: true });
 });
 
@@ -45,12 +55,23 @@ for (const how of ['natural', 'exit', 'signal']) {
   for (const setting of ['TACHO_TOKEN', 'TACHO_TOKEN_FILE']) {
     test(`records arrive with ${setting} when the program ends by ${how} at once`, async () => {
       const service = `${setting} ${how}`;
-      const file = join(place, 'writer');
       put(file, writer);
       const env = { [setting]: setting === 'TACHO_TOKEN' ? writer : file };
       const { err } = await run(server, 'endings.js', { args: [how, '0'], service, env });
       assert.equal((await server.operations(service)).get('inner')?.count, 100, err);
       assert.ok(!err.includes('tacho_'), err);
+    });
+  }
+}
+
+for (const how of ['natural', 'exit', 'signal']) {
+  for (const pause of ['0', '400']) {
+    test(`records arrive over TLS when the program ends by ${how} after ${pause} ms`, async () => {
+      const env = { TACHO_TOKEN_FILE: file, TACHO_TLS_CA: ours.file };
+      const service = `tls ${how} ${pause}`;
+      put(file, secureWriter);
+      const { err } = await run(secured, 'endings.js', { args: [how, pause], service, env });
+      assert.equal((await secured.operations(service)).get('inner')?.count, 100, err);
     });
   }
 }

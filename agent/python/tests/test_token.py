@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,6 +15,7 @@ from unittest import mock
 from tachograph import config, link, messages, wire
 from tachograph.secret import Secret, Token, TokenError, is_loopback
 
+from .certificates import Authority
 from .server import PATIENCE_S, Server, ServerTest, until
 from .test_link import LinkTest, varints
 
@@ -248,6 +250,19 @@ class WithServer(ServerTest):
             _, err = self.run_program(CALLS, service=f"{self.service}{number}", **settings)
             self.assertEqual(err, "", "no log lines without an error")
             self.assertEqual(self.server.counts(f"{self.service}{number}"), {"outer": 1})
+
+    def test_a_token_is_sent_with_tls(self) -> None:
+        ours = Authority(self.folder(), "ours")
+        pair = ours.sign("server")
+        context = ssl.create_default_context(cafile=ours.file)
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        server = Server("--tls-cert", pair.cert, "--tls-key", pair.key, context=context)
+        self.addCleanup(server.close)
+        server.token = server.add_token("admin", "admin")
+        token = server.add_token("writer", "write")
+        server.start()
+        _, err = self.run_program(CALLS, server=server.address, tls_ca=ours.file, token=token)
+        self.assertEqual((server.counts(self.service), err), ({"outer": 1}, ""))
 
     def test_a_program_without_a_valid_token_is_not_disturbed(self) -> None:
         reader = self.server.add_token("reader", "read")

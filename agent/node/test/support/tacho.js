@@ -120,16 +120,19 @@ export class Tacho {
   async get(path, parameters = {}) {
     if (this.tls !== null) return this.#getEncrypted(`${path}?${new URLSearchParams(parameters)}`);
     const url = `http://${this.http}${path}?${new URLSearchParams(parameters)}`;
-    const headers = this.token === '' ? {} : { authorization: `Bearer ${this.token}` };
-    const answer = await fetch(url, { headers });
+    const answer = await fetch(url, { headers: this.#headers() });
     const body = await answer.json();
     if (!answer.ok) throw new Error(`${url}: ${JSON.stringify(body)}`);
     return body;
   }
 
+  #headers() {
+    return this.token === '' ? {} : { authorization: `Bearer ${this.token}` };
+  }
+
   #getEncrypted(path) {
     return new Promise((done, fail) => {
-      const asked = get(`https://${this.http}${path}`, this.tls, async (answer) => {
+      const asked = get(`https://${this.http}${path}`, { ...this.tls, headers: this.#headers() }, async (answer) => {
         const body = Buffer.concat(await answer.toArray()).toString();
         if (answer.statusCode === 200) done(JSON.parse(body));
         else fail(new Error(`${path}: ${body}`));
