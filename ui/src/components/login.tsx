@@ -88,7 +88,8 @@ export function Identity({ session }: { session: Session }) {
   const [fault, setFault] = useState('');
   if (!session.tokens) return null;
   const { name, roles, match, session_expires: ends } = session;
-  const title = `Token ${name ?? ''}, ${roles.join(' and ')}${match === null ? '' : `, only ${match}`}`;
+  const role = roles.includes('admin') ? 'admin' : roles.join(', ');
+  const title = `Token ${name ?? ''} (${role})${match === null ? '' : `, only ${match}`}`;
   const logOut = (): void => {
     api.logout().then(leave, (error: Error) => setFault(error.message));
   };
@@ -100,10 +101,10 @@ export function Identity({ session }: { session: Session }) {
         </span>
       )}
       <span class="identity" title={title}>
-        <b>{name}</b> <span class="faint">{roles.join(', ')}</span>
+        <b>{name}</b> <span class="faint">{role}</span>
       </span>
       {ends !== null && (
-        <button type="button" class="button" onClick={logOut}>
+        <button type="button" class="button" title={title} onClick={logOut}>
           Log out
         </button>
       )}
