@@ -131,7 +131,7 @@ def _awaited_cpu_seconds() -> float:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """CPU time of a process in nanoseconds, by its own clock, and CPU time of its reaped children in ticks."""
+    """CPU time of a process (its own clock, exact to 1 ns) plus that of its reaped children (exact to a tick), in seconds."""
     ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
     return time.clock_gettime((~pid << 3) | CPU_CLOCK) + sum(map(int, ended)) / TICKS_A_SECOND
 

@@ -1,8 +1,9 @@
 """The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data.
 
 Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`), and wrappers (SQLAlchemy, Django) quote the
-statement with its parameters. This module runs no code of the program. It avoids `str` of an exception, properties and
-metaclasses, which may run code of the program. Before: track. After: the words of a track.
+statement with its parameters. Classes, metaclasses and properties of the program are read without running their code. `str` is
+called only if `__str__` is the interpreter's own and all arguments are of simple types. Before: track. After: the words of a
+track.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ _mro_of = type.__dict__["__mro__"].__get__
 _dict_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
 _name_of = type.__dict__["__name__"].__get__
+_qualname_of = type.__dict__["__qualname__"].__get__
 _members_of = types.ModuleType.__dict__["__dict__"].__get__
 _own_of = BaseException.__dict__["__dict__"].__get__
+_args_of = BaseException.__dict__["args"].__get__
 _cause_of = BaseException.__dict__["__cause__"].__get__
 _context_of = BaseException.__dict__["__context__"].__get__
 
@@ -63,19 +66,29 @@ def exception_text(thrown: BaseException) -> str:
 
 def _exception_text(thrown: BaseException) -> str:
     kind = type(thrown)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    module, name = _module_of(kind), _qualname_of(kind)
+    if type(module) is str and module != "builtins":
+        name = f"{module}.{name}"
     if not database_messages:
         is_of_database, code = _database(thrown)
         if is_of_database:
             return f"{name} ({code})"[:_TEXT_CHARS_MAX] if code else name[:_TEXT_CHARS_MAX]
-    arguments = thrown.args
-    method = getattr(kind.__str__, "__objclass__", None)
+    arguments = _args_of(thrown)
     message = ""
-    if method is not None and method.__module__ == "builtins" and all(type(one) in _SIMPLE for one in arguments):
+    if _has_builtin_text(kind) and all(type(one) in _SIMPLE for one in arguments):
         message = str(thrown)
     elif arguments and type(arguments[0]) is str:
         message = arguments[0]
     return f"{name}: {message}"[:_TEXT_CHARS_MAX] if message else name
+
+
+def _has_builtin_text(kind: type) -> bool:
+    """True if `__str__` is that of an exception of the interpreter."""
+    method = _of_class(kind, "__str__")
+    if type(method) is not types.WrapperDescriptorType:
+        return False
+    owner = method.__objclass__
+    return _module_of(owner) == "builtins" and _is_exception(owner)
 
 
 def _database(thrown: BaseException) -> tuple[bool, str]:
@@ -144,17 +157,23 @@ def _code(thrown: BaseException) -> str:
 
 
 def _read(thrown: BaseException, name: str) -> Optional[Any]:
-    """An attribute of the exception or its class; None if reading it could run code of the program."""
+    """An attribute of the exception or its class; of a property, the property object, so that no code of the program runs."""
     own = dict.get(_own_of(thrown), name)
     if own is not None:
         return own
-    for base in _mro_of(type(thrown)):
+    found = _of_class(type(thrown), name)
+    if type(found) is types.MemberDescriptorType:
+        try:
+            return found.__get__(thrown)
+        except AttributeError:  # an empty slot
+            return None
+    return found
+
+
+def _of_class(kind: type, name: str) -> Optional[Any]:
+    """The object that a class or one of its base classes defines with this name; descriptors are not called."""
+    for base in _mro_of(kind):
         found = _dict_of(base).get(name)
         if found is not None:
-            if type(found) is types.MemberDescriptorType:
-                try:
-                    return found.__get__(thrown)
-                except AttributeError:  # an empty slot
-                    return None
             return found
     return None

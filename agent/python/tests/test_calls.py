@@ -139,6 +139,22 @@ class Calls(unittest.TestCase):
         self.check(lambda: quietly(loud, object()), f"|loud! exception={name}")
         self.check(lambda: quietly(bad, "x" * 10_000), f"|bad! exception=ValueError: {'x' * 4_084}")
 
+        def run(*_: object) -> object:
+            ran.append(_)
+            return "code of the program"
+
+        ran: list[object] = []
+        meta = type("Meta", (type,), {"__getattribute__": run, "__str__": run})
+        loudest = meta("Loudest", (Exception,), {"args": property(run), "__getattribute__": run, "__repr__": run})
+        self.assertEqual(thrown.exception_text(loudest("text")), f"{__name__}.Loudest: text")
+        of_object = type("OfObject", (Exception,), {"__str__": object.__str__, "__repr__": run})
+        self.assertEqual(thrown.exception_text(of_object("text")), f"{__name__}.OfObject: text")
+        odd = type("Odd", (Exception,), {"__module__": property(run)})
+        self.assertEqual(thrown.exception_text(odd("text")), "Odd: text")
+        self.assertEqual(ran, [])
+        self.assertEqual(thrown.exception_text(KeyError("key")), "KeyError: 'key'")
+        self.assertEqual(thrown.exception_text(OSError(2, "no file")), "FileNotFoundError: [Errno 2] no file")
+
     def test_methods_are_recorded(self) -> None:
         board = Board()
         for run, name in [(board.method, "method"), (board.static, "static"), (board.of_class, "class")]:

@@ -1,7 +1,7 @@
 //! Finds the Java programs on this machine and loads an agent into one of them.
 //!
-//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to one, `turn.rs` serializes
-//! attaching. The crate starts no Java process and needs no JDK. It supports Linux and HotSpot only.
+//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to a JVM, `turn.rs`
+//! serializes attaching. The crate starts no Java process and needs no JDK. It supports Linux and HotSpot only.
 
 mod fault;
 mod load;

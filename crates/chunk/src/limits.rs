@@ -8,15 +8,15 @@ pub const GROUP_MEMBERS_MAX: usize = 64;
 /// Limit on events, carried calls, attributes, or template slots per chunk. Bounds the memory that a few hostile bytes
 /// can request (32 MiB per column).
 pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
-/// Limit on the size of one column of strings, bytes, after decompression and after expanding a dictionary or templates.
-/// Larger columns are stored plain.
+/// Limit on the bytes of one column of strings, after decompression and after expanding a dictionary or templates. Larger
+/// columns are stored plain.
 pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
 /// Limit on columns per chunk. Executions have a few columns for each attribute key.
 pub const CHUNK_COLUMNS_MAX: usize = 16_384;
 /// Limit on columns of times per chunk of executions.
 pub const CHUNK_TIME_GROUPS_MAX: usize = 256;
-/// Limit on the size of a header, bytes.
+/// Limit on the bytes of a header.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
-/// Nesting depth of columns, counted from 0. In an integer column of multiples of packed numbers, the innermost
-/// column has depth 2.
+/// Limit on the nesting depth of columns, counted from 0. If a column has the codec `integer`, its nested column `multiple`,
+/// and the column nested in that one `packed`, then the last has depth 2.
 pub const NESTING_MAX: u8 = 2;

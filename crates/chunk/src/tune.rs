@@ -44,9 +44,9 @@ pub struct EncodedChunk {
 #[derive(Clone, Debug, Default)]
 pub struct EncodedGroup {
     pub chunks: Vec<EncodedChunk>,
-    /// Largest difference between a value and the recorded one; 0 if lossless.
+    /// Largest difference between a stored value and the recorded value; 0 if lossless.
     pub value_error_max: f64,
-    /// Largest difference between a time and the recorded one, ns.
+    /// Largest difference between a stored time and the recorded time, ns.
     pub time_error_max: u64,
 }
 
@@ -193,8 +193,8 @@ pub struct Cost {
     pub read: f64,
 }
 
-/// Weights of the costs of reading and writing relative to space. Each weight is the exponent of the ratio of a candidate's cost
-/// to the lowest cost.
+/// Weights of read time and write time; space has the weight 1. A candidate's cost, divided by the lowest cost of all
+/// candidates, is raised to the power of the weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
@@ -222,8 +222,8 @@ pub fn front(costs: &[Cost]) -> Vec<usize> {
     order.into_iter().map(|(position, _)| position).collect()
 }
 
-/// Index of the candidate with the smallest score: the weighted product of the ratios of its costs to the lowest costs. `None`
-/// without candidates.
+/// Index of the candidate with the smallest score. The score is the product of the candidate's costs, each weighted as
+/// [`Weights`] describes. `None` without candidates.
 pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
     let all = scores(costs, weights).into_iter().enumerate();
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
@@ -245,7 +245,7 @@ pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
 }
 
 /// Like [`recommend`], but keeps `usual` unless another candidate is clearly better. A candidate is clearly better if its
-/// product is smaller by a fifth, because time measurements are not exact, or if it is smaller and not slower to read.
+/// score is smaller by a fifth (time measurements are not exact), or if it takes less space and is not slower to read.
 pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
     let scores = scores(costs, weights);
     let best = recommend(costs, weights)?;
@@ -260,7 +260,7 @@ pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<
     Some(if gain.is_some_and(|gain| gain > 0.8) { usual } else { best })
 }
 
-/// Logarithms of the weighted products.
+/// Logarithms of the scores.
 fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
     let least =
         |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
@@ -275,7 +275,7 @@ fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
 }
 
 /// Groups series with equal times, in the given order, with at most [`GROUP_MEMBERS_MAX`] per group. Also returns the
-/// indexes of each group's series. Omits series with times that are not strictly ascending.
+/// indexes of each group's series. Omits empty series and series with times that are not strictly ascending.
 pub fn group(series: Vec<(Vec<Timestamp>, ValueColumn)>) -> Vec<(TrainingGroup, Vec<usize>)> {
     let mut out: Vec<(TrainingGroup, Vec<usize>)> = Vec::new();
     for (position, (at, column)) in series.into_iter().enumerate() {

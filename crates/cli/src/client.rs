@@ -359,8 +359,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Converts status 400 to a failure. With `bad_data` of the server, an argument of the command is wrong, such as a selector
-/// that cannot be parsed. Any other 400 is from a proxy or another program.
+/// Converts status 400 to a failure. The error type `bad_data` is from the server and means that an argument of the command
+/// is wrong, such as a selector that cannot be parsed. Any other 400 is from a proxy or another program.
 fn asked_wrongly(target: &Target, status: StatusCode, body: &str) -> Failure {
     let failure = refused(target, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");

@@ -1,6 +1,6 @@
 //! Draws a scatter plot as SVG 1.1: two logarithmic axes, points in series, a line through the best points.
 //!
-//! The SVG has attributes only and no styles, so that all viewers and pages show the same.
+//! The SVG has attributes only and no styles, so that it looks the same in all viewers and pages.
 
 use std::fmt::Write;
 

@@ -75,7 +75,7 @@ fn the_agent_is_loaded_into_a_running_program_and_records() {
 }
 
 #[test]
-fn of_two_concurrent_attaches_one_loads_the_agent() {
+fn one_of_two_concurrent_attaches_loads_the_agent() {
     let Some(java) = Java::new() else { return };
     let mut program = java.start(17, &[], &[]);
     let pid = program.pid();
@@ -233,7 +233,7 @@ fn root_attaches_to_programs_of_other_users() {
 }
 
 #[test]
-fn other_users_cannot_attach_to_programs_of_others() {
+fn a_user_cannot_attach_to_programs_of_other_users() {
     let Some(java) = Java::new() else { return };
     if !is_root() {
         let owner = std::fs::metadata("/proc/1").map(|process| process.uid());
@@ -251,8 +251,8 @@ fn other_users_cannot_attach_to_programs_of_others() {
     let folder = java::for_all();
     let (binary, agent) = (folder.path().join("tacho"), folder.path().join("agent.jar"));
     for (from, to) in [(Path::new(tacho()), &binary), (&java.agent, &agent)] {
-        // Another process makes the copy. A file that is open for writing cannot be executed. A child process of another test
-        // might inherit the open file from this process.
+        // `cp` makes the copy, because a file that is open for writing cannot be executed: if this process made the copy, a
+        // child process of another test might inherit the open file.
         let copied = Command::new("cp").arg(from).arg(to).status().expect("cp runs");
         assert!(copied.success(), "{} could not be copied", from.display());
         std::fs::set_permissions(to, Permissions::from_mode(0o755)).unwrap();

@@ -209,7 +209,8 @@ fn reading_everything_fails_or_returns_what_is_readable() {
     after_a_start(data.path());
 }
 
-/// A start detects the damaged rows of a growing file, whose keys may be damaged too: any series may be affected.
+/// At its start, the server detects damaged rows of a file that was still being written. The keys of these rows
+/// may be damaged, too, so any series may be affected.
 fn after_a_start(data: &Path) {
     let dir = data.to_str().unwrap();
     let output = data.join("offline.jsonl");

@@ -107,7 +107,8 @@ fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     };
     let text = "Content-Type: text/plain;charset=UTF-8\r\n";
     let asked = "Access-Control-Request-Method: DELETE\r\nAccess-Control-Request-Headers: content-type\r\n";
-    // A page of another port is another origin of the same site. A page of another name is another site.
+    // A page with another port has another origin, but the same site. A page with another host name has
+    // another site.
     for site in ["same-site", "cross-site"] {
         for (method, path, headers, body) in [
             ("GET", "/api/v1/query?query=kept", fetched(site, "no-cors", "image"), ""),

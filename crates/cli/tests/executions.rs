@@ -395,7 +395,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
     server.kill();
-    // Leaves files as a process would that was killed during a write, and damages a file.
+    // Leaves the files of a process that was killed during a write, and damages a file.
     let append = |path: &Path| {
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();

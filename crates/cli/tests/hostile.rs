@@ -113,7 +113,7 @@ fn resident_bytes(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// Opens connections to both ports that send single bytes slowly.
+/// Opens connections to both ports and slowly sends single bytes over them.
 fn drip(target: &Target, over: &AtomicBool) {
     let ports = [target.records, target.http].into_iter().cycle();
     let mut held: Vec<TcpStream> =
@@ -249,7 +249,7 @@ fn refused_lines_are_named_and_good_ones_kept() {
 }
 
 #[test]
-fn a_directory_in_use_is_refused_by_name() {
+fn the_refusal_of_a_directory_in_use_names_the_directory() {
     let data = tempfile::tempdir().unwrap();
     let first = Server::start(data.path());
     let (status, log) = Server::try_start(data.path(), &[]).err().expect("a second server does not start");
@@ -272,7 +272,7 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     assert!(matches!(last, Some(ServerFrame::Error { code: 8, .. })), "{last:?}");
     assert!(acked > 100, "{acked} frames fit");
     assert_eq!(count("heap", &server), acked * content::SAMPLES, "acknowledged frames can be read");
-    // This line is longer than the limit on files, so it cannot be appended.
+    // This line is longer than the limit on file sizes, so it cannot be appended.
     let line = format!("line text=\"{}\" {}", "x".repeat(600_000), content::BASE);
     let refused = server.post("/write", &[], line.as_bytes());
     assert!(matches!(refused.status, 500 | 503 | 507), "{}: {}", refused.status, refused.text());

@@ -31,7 +31,7 @@ const KILLS: u32 = 50;
 const KILLS_MAX_FACTOR: u32 = 10;
 /// After the first of every five kills, a server is also killed while it starts.
 const LIVES_PER_KILL_AT_START: u32 = 5;
-/// After every ten lives, the test compares the merges of these lives with their number. With fewer merges than lives, the
+/// Number of lives after which the test counts the merges of these lives. If there were fewer merges than lives, the
 /// following lives are twice as long.
 const RUN: u32 = 10;
 /// Lives become twice as long at most six times.
@@ -139,7 +139,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         }
         kills += 1;
         if kills.is_multiple_of(RUN) {
-            // On a busy machine a server does too little in a short life.
+            // Lives become longer if the server does too little in a life, as on a busy machine.
             doublings += u32::from(merges - merges_before_run < u64::from(RUN) && doublings < DOUBLINGS_MAX);
             merges_before_run = merges;
         }

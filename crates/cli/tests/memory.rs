@@ -16,7 +16,8 @@ use support::{Response, Server, tacho};
 
 /// Limit on the address space of the server, kB.
 const ADDRESS_SPACE_KB: &str = "4000000";
-/// Limit on the resident memory of a server after such bodies, in a debug build. Without any body it takes some 40 MB.
+/// Limit on the resident memory of a server after it has received such bodies, in a debug build. Before, the server
+/// takes some 40 MB.
 const RESIDENT_BYTES_MAX: u64 = 150 << 20;
 
 fn start(data: &Path, flags: &[&str]) -> Server {
@@ -91,7 +92,7 @@ fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
 }
 
 #[test]
-fn labels_shared_by_fields_are_stored_once_and_after_a_restart_too() {
+fn labels_shared_by_fields_are_in_memory_once_even_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
     // 33 lines of 120 fields. Each field is a series with labels of 61 kB, 240 MB in total.
@@ -165,7 +166,7 @@ fn the_index_stays_within_its_memory_limit() {
 }
 
 #[test]
-fn several_such_bodies_at_once_are_decoded_one_after_the_other() {
+fn concurrent_bodies_that_need_their_whole_budget_are_decoded_one_after_the_other() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
     // The bodies have new series with names of 4 kB, so that each body uses its whole budget.

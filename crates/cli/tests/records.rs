@@ -15,7 +15,7 @@ use tacho_ingest::wire::{
 };
 
 const SESSION: u128 = 0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
-/// The trace of segment 1 of the session, and its call 1.
+/// The trace of segment 1 of the session, and the span of its call 1.
 const TRACE: &str = "0f1e2d3c4b5a6978ecd7ba92fd62a5d4";
 const SPAN: &str = "8c71ca8d0c258de0";
 /// Ids that [`declare`] defines.
@@ -52,7 +52,8 @@ fn put(frame: &mut DataFrame, dt: i64, call: Option<CallRef>, values: &[FieldVal
     frame.declared(&DeclaredRecord { record_type: ORDER, series: SERIES, at, call, values });
 }
 
-/// Searches entries. Returns time after [`content::BASE`] and body of each, the oldest first.
+/// Searches entries. For each entry, the oldest first, returns its body and its time relative to
+/// [`content::BASE`].
 fn ask(server: &Server, question: &str) -> Vec<(i64, String)> {
     let path = format!("/api/v1/entries?start=1699999999&end=1700000002&order=oldest&{question}");
     let answer = server.get(&path);
@@ -241,7 +242,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
 }
 
 #[test]
-fn a_damaged_definition_ends_the_connection_an_invalid_one_refuses_its_records() {
+fn a_damaged_definition_ends_the_connection_and_an_invalid_one_refuses_its_records() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(&dir.path().join("data"), &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::open(server.records, 7);

@@ -28,7 +28,7 @@ fn memory_of_refused_lines_is_freed() {
     }
 }
 
-/// Lines of many fields. The keys differ from those of the 40 lines before, and the times are out of range.
+/// 40 lines of many fields. No two lines have a key in common, and the times are out of range.
 fn late_times() -> String {
     let mut body = String::new();
     for line in 0..40 {

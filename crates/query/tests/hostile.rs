@@ -146,7 +146,7 @@ fn the_deepest_allowed_query_fits_the_stack() {
     let calls = format!("{}x{}", "abs(".repeat(nesting_max), ")".repeat(nesting_max));
     let subqueries =
         format!("{}x{}", "sum(rate(".repeat(nesting_max / 2 - 1), "[5m:1m]))".repeat(nesting_max / 2 - 1));
-    // The maximum depth of brackets, each level with the maximum number of operators.
+    // The maximum depth of brackets and the maximum number of operators, spread over the levels.
     let both = {
         let (each, rest) = (operators_max / nesting_max, operators_max % nesting_max);
         let level = format!("abs(scalar({}", "2^".repeat(each * 2));
@@ -167,7 +167,7 @@ fn the_deepest_allowed_query_fits_the_stack() {
 }
 
 #[test]
-fn limits_name_value_and_limit() {
+fn errors_of_limits_state_value_and_limit() {
     let limits = |limits| Params { limits, ..params() };
     let days = Params::range(0, 11_000 * SECOND, SECOND);
     refused("x", &days, ErrorKind::Limit, "query needs 11001 steps, at most 11000 are allowed");
@@ -296,7 +296,7 @@ fn operations_that_multiply_series_are_limited() {
     refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
 }
 
-/// The limit on labels created by a query: the exact limit is accepted, one byte less is refused.
+/// A limit of exactly the bytes of the labels that a query creates is enough; a limit of one byte less is not.
 #[test]
 fn labels_created_by_a_query_are_limited() {
     let labels = |i: usize| Labels::new([(NAME, "x".to_owned()), ("i", format!("{i:04}"))]).unwrap();

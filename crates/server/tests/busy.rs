@@ -150,7 +150,7 @@ fn a_write_that_finds_no_memory_for_decoding_gets_503_and_succeeds_later() {
 }
 
 #[test]
-fn of_many_requests_to_merge_one_runs_one_waits_and_the_others_are_refused() {
+fn one_merge_request_runs_one_waits_and_further_ones_are_refused() {
     let gate = Gate::default();
     let driver = SlowDriver(MemoryDriver::new(), gate.clone());
     let server = Inside::start_with(Arc::new(driver), Options::default(), Settings::default());

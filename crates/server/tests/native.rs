@@ -238,7 +238,7 @@ fn a_full_store_sends_wait_and_continues() {
 }
 
 #[test]
-fn of_frames_committed_together_only_refused_ones_are_missing() {
+fn only_the_refused_frames_of_a_group_are_missing() {
     let server = start_with(64, Options { series_max: 3, ..Options::default() });
     let mut agent = Agent::open(server.at, 11);
     // The first frame is sent alone, so that its three series are known before a group can contain a fourth one.
@@ -306,7 +306,7 @@ fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
 }
 
 #[test]
-fn an_http_request_gets_the_port_of_http_as_an_http_response() {
+fn an_http_client_on_the_native_port_gets_the_http_port_as_an_http_response() {
     let server = start();
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"] {
         let mut stream = TcpStream::connect(server.at).unwrap();
@@ -423,7 +423,8 @@ fn heartbeats_are_answered_and_drops_counted_once() {
     report(7, 8);
 }
 
-/// Twenty connections have sent a part of a frame that is larger than the buffer of every connection.
+/// Twenty connections have sent a part of a frame that is too large for the buffer that every
+/// connection has.
 #[test]
 fn stalled_large_frames_do_not_block_the_large_frames_of_others() {
     let hour = Duration::from_secs(3_600);

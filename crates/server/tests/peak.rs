@@ -160,8 +160,8 @@ const DOORS: &[Door] = &[
             headers: "Content-Encoding: gzip\r\n",
             body: packed(shape),
         },
-        // A byte may expand to a thousand, so the bound depends on the limit for expanded bytes. The buffer doubles as it
-        // fills.
+        // A compressed byte may expand to a thousand bytes, so the bound depends on the limit on decompressed bytes. The
+        // buffer doubles as it fills.
         bound: |_| MIN_BYTES + 4 * BODY_BYTES,
         // Bytes of a gzip member, number of members, whether the end is missing.
         worst: &[
@@ -179,7 +179,7 @@ const DOORS: &[Door] = &[
 fn no_request_takes_more_memory_than_its_bytes_allow() {
     check_that_all_routes_are_known();
     let server = Inside::start(Arc::new(MemoryDriver::new()), BODY_BYTES);
-    // Fills the caches that are filled once.
+    // Fills the caches that are filled only once.
     send(
         server.http,
         &Request { method: "GET", path: "/api/v1/query?query=up".into(), headers: "", body: vec![] },
@@ -197,7 +197,8 @@ fn no_request_takes_more_memory_than_its_bytes_allow() {
     }
 }
 
-/// Checks that every route is tested here, or takes records, or has no input.
+/// Checks that every route is tested here, takes records, takes no input, or takes input only in
+/// its path.
 fn check_that_all_routes_are_known() {
     const OF_RECORDS: &[&str] = &["/api/v1/write"];
     const TAKE_NOTHING: &[&str] = &[

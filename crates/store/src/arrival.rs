@@ -150,7 +150,8 @@ fn is_empty(batch: &Batch, kind: Kind, position: usize) -> bool {
     }
 }
 
-/// Records of one series of a batch. Called only for refused series, because counting calls visits all events.
+/// Number of records of one series of a batch. Called only for refused series, because counting calls visits
+/// all events.
 fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     match kind {
         Kind::Sample => batch.samples.get(position).map_or(0, |s| s.samples.len()),

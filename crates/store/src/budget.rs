@@ -1,9 +1,10 @@
-//! Memory budget for records that are not in the driver yet.
+//! Limits for records that are not in the driver yet: on their memory, and on the number of chunks
+//! that they need.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of waiting batches and open chunks, with a limit on the sum.
+/// An amount and its limit: the bytes of waiting batches and open chunks, or a number of chunks.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,
@@ -31,13 +32,13 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Takes memory for a batch, even above the limit.
+    /// Takes an amount for a batch, even above the limit.
     pub fn hold(self: &Arc<Self>, amount: usize) -> Reservation {
         self.add(amount);
         Reservation { budget: self.clone(), bytes: amount }
     }
 
-    /// Reserves memory for a batch. Returns `None` when the limit would be exceeded.
+    /// Reserves an amount for a batch. Returns `None` when the limit would be exceeded.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.max);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
@@ -45,7 +46,7 @@ impl Budget {
     }
 }
 
-/// Memory reserved for a batch, released on drop.
+/// The amount reserved for a batch, released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,

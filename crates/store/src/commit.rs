@@ -37,7 +37,7 @@ pub enum Command {
 pub struct Append {
     pub arrival: Arrival,
     pub reservation: Reservation,
-    /// Memory for the chunks that the times of the records need.
+    /// The number of chunks that the times of the records need.
     pub chunks: Reservation,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
@@ -83,7 +83,7 @@ pub struct StoreParts {
     pub index: Arc<Guarded<Index>>,
     pub sessions: Arc<Guarded<Sessions>>,
     pub budget: Arc<Budget>,
-    /// Memory of the chunks that the records in memory need because of their times.
+    /// Number of chunks that the records in memory need because of their times.
     pub chunks: Arc<Budget>,
     pub counters: Arc<Counters>,
     pub signals: Arc<FlushSignals>,

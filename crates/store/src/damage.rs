@@ -41,7 +41,8 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // A query may request the same series several times. It may also read the parts of a row one after the other.
+        // Damages that touch are merged, because a query may request a series several times, and may read the parts
+        // of a row one after the other.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)

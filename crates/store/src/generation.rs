@@ -29,7 +29,7 @@ pub struct JournalFile {
     /// Whether a write failed and could not be undone. The file must then be cut to `length` before the generation is
     /// flushed.
     pub cut: bool,
-    /// Damaged records that were skipped. The file is then kept for inspection.
+    /// Damaged records that were skipped. If there are any, the file is kept for inspection.
     pub damaged: Option<Lack>,
 }
 
@@ -46,7 +46,8 @@ pub struct Generation {
     pub bytes: usize,
     /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
     pub window_changes: usize,
-    /// Start of the generation. Monotonic, so that a jump of the clock does not change when it is sealed.
+    /// Start of the generation. Monotonic, so that a jump of the clock does not change when the
+    /// generation is sealed.
     pub since: Instant,
     pub journal: JournalFile,
 }
@@ -78,13 +79,13 @@ impl Generation {
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);
         }
-        // Blocks of executions count their own memory.
         let mut window_changes = self.samples.window_changes() - sample_changes;
         for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
                 window_changes += series.entries.iter().filter(|entry| open.push((*entry).clone())).count();
             });
         }
+        // Without the window changes of executions, because their blocks count their own memory.
         self.bytes += window_changes * CHUNK_BYTES;
         for (id, series) in arrival.executions() {
             grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {
@@ -142,7 +143,8 @@ pub struct Generations {
 }
 
 impl Generations {
-    /// Chunks of this and later generations are read from memory, chunks of earlier generations from the driver.
+    /// The oldest generation in memory. Records of this and later generations are read from memory, records of
+    /// earlier generations from the driver.
     pub fn oldest(&self) -> u64 {
         let active = self.active.as_ref().map(|active| active.number);
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)

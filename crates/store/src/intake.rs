@@ -24,7 +24,8 @@ pub struct Intake {
     pub sessions: Arc<Guarded<Sessions>>,
     pub space: Arc<RecordSpace>,
     pub budget: Arc<Budget>,
-    /// Chunks that the records in memory need because of their times. The limit also includes the stored chunks.
+    /// Number of chunks that the records in memory need because of their times. The limit also includes the
+    /// stored chunks.
     pub chunks: Arc<Budget>,
     pub metadata: Arc<Metadata>,
     pub clock: Arc<dyn Clock>,

@@ -251,7 +251,8 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 pub enum StoreFact {
     Identity {
         id: u128,
-        /// Whether an older version wrote the row. The row must then be rewritten first.
+        /// Whether an older version wrote the row. If so, the row must be rewritten before any
+        /// other row is put.
         old: bool,
     },
     Flushed(u64),

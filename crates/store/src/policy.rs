@@ -78,8 +78,8 @@ impl Policy {
 
 impl Policies {
     pub fn of(&self, labels: &Labels) -> Policy {
-        // An error in a counter's value is an error of every rate computed from it, even if the error is small relative
-        // to the value.
+        // The values of counters stay exact: an error that is small relative to a counter's value may be large relative
+        // to a rate.
         let semantic = first(&self.semantic, labels).map(|semantic| {
             if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
         });
@@ -96,8 +96,8 @@ impl Policies {
         first(&self.retention, labels).copied()
     }
 
-    /// Samples of each series in a chunk of a group. Uses the first rule that sets this number and accepts one of the
-    /// series.
+    /// Number of samples of each series in a chunk of a group. Uses the first rule that sets this number and accepts
+    /// one of the series.
     pub fn chunk_values(&self, group: &[Arc<Labels>]) -> Option<usize> {
         let accepts = |rule: &&Rule<ChunkSettings>| group.iter().any(|labels| rule.accepts(labels));
         self.chunks.iter().filter(|rule| rule.then.values.is_some()).find(accepts)?.then.values
@@ -113,7 +113,7 @@ impl Policies {
         self.semantic.iter().map(|rule| rule.then.time).max().unwrap_or(0)
     }
 
-    /// Whether any rule deletes or reduces records with age.
+    /// Whether any rule deletes records, or reduces them, when they reach some age.
     pub fn age(&self) -> bool {
         !self.retention.is_empty() || !self.downsampling.is_empty()
     }

@@ -80,7 +80,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
-        // Files that earlier starts quarantined.
+        // Losses in files that earlier starts quarantined.
         lacks: journal::lost_in(directory),
     };
     for found in &files.journals {
@@ -99,7 +99,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
-        // The chunks do not show this time. The newest one may be much older, or from a sender whose clock is ahead.
+        // This time cannot be derived from the chunks: the newest chunk may be much older, or from a sender whose
+        // clock is ahead.
         tracing::warn!(
             "store of an older version, without the time when its clock was last trusted: the clock is trusted"
         );
@@ -162,7 +163,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        // A missing fact is found elsewhere, or the store refuses to open.
+        // An unreadable fact is skipped: it is found elsewhere, or the store refuses to open.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         facts.add(decode_store_fact(&row).map_err(|e| e.with("store", &location))?);
         Ok(())
@@ -176,8 +177,8 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
-        // Without this row, a batch of the session may be stored twice. This is not a sufficient reason to refuse the
-        // start.
+        // An unreadable row is skipped. A batch of its session may then be stored twice, which is not a sufficient
+        // reason to refuse the start.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);
@@ -288,8 +289,8 @@ impl Recovery<'_> {
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         if !self.options.read_only {
-            // The previous process may have ended before a sync. Records acknowledged from now on must survive a power
-            // failure.
+            // The previous process may have ended before a sync. The file is synced, because all records that are
+            // acknowledged from now on must survive a power failure.
             let synced = self.options.disk.open(&found.path).and_then(|mut file| file.sync());
             synced.map_err(|e| Error::io("sync journal", &found.path, e))?;
         }
@@ -344,8 +345,9 @@ impl Recovery<'_> {
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
-            // The journals may contain a batch twice. It is compared only with the replayed batches: batches of flushed
-            // generations are not in these journals, and a late frame has a lower number than the row of its session.
+            // The journals may contain a batch twice. A batch is compared only with the replayed batches, not with the
+            // rows of sessions: batches of flushed generations are not in these journals, and a late frame has a lower
+            // number than the row of its session.
             if self.replayed.is_repeated(origin) {
                 return;
             }

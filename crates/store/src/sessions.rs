@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::arrival::Origin;
 
-/// Limit on remembered gaps per session. A sender that keeps skipping numbers would otherwise create an unlimited number.
+/// Limit on remembered gaps per session. A sender that keeps skipping numbers would otherwise create an unlimited number
+/// of gaps.
 const GAPS_MAX: usize = 8;
 
 /// The state of one session.
@@ -51,7 +52,7 @@ impl Sessions {
             return if origin.seq == 0 { Standing::Repeated } else { Standing::New };
         };
         if origin.seq > session.seq {
-            // Older agents do not send the number of the first frame.
+            // `first` is 0 for older agents, which do not send the number of the first frame.
             let is_taken = origin.first > 0 && origin.first <= session.seq;
             return if is_taken { Standing::Torn } else { Standing::New };
         }

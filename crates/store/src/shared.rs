@@ -8,8 +8,9 @@
 //! | reads | `read::Reader` | the caller of a read |
 //! | merges, rules, deletions | `upkeep::StoreParts` | one task |
 //!
-//! Lock order for code that holds several locks: the upkeep's `gate`, [`Metadata::lock`], `generations`, `index` or
-//! `tombstones`, and last `sessions`, [`Metadata::stored`] or the upkeep's notes. Only the first two are held during I/O.
+//! Lock order for code that holds several locks: first the upkeep's `gate`, then [`Metadata::lock`], then `generations`,
+//! then one of `index` and `tombstones`, and last one of `sessions`, [`Metadata::stored`] and the upkeep's notes. Only
+//! the first two are held during I/O.
 
 use std::sync::Arc;
 

@@ -177,7 +177,8 @@ fn expiring(options: Options) -> Options {
     Options { policies: Arc::new(Policies { retention, ..Policies::default() }), ..options }
 }
 
-/// The clock passes the original time of an end but not its moved time, or the reverse. Expired samples are sent again.
+/// The clock passes the original time of a row's first or last sample but not its moved time, or the reverse. Expired
+/// samples are sent again.
 #[tokio::test]
 async fn an_expired_end_of_a_row_duplicates_no_sample() {
     for options in few_and_many().map(expiring) {

@@ -496,7 +496,7 @@ async fn sessions_are_remembered_over_restarts_up_to_the_limit() {
 }
 
 #[tokio::test]
-async fn a_damaged_chunk_is_omitted_and_counted_a_newer_one_is_an_error() {
+async fn a_damaged_chunk_is_omitted_and_counted_and_a_newer_one_is_an_error() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

@@ -388,7 +388,7 @@ async fn chunks_are_merged_in_the_background_a_few_times_each() {
 }
 
 #[tokio::test]
-async fn an_order_ends_a_rest() {
+async fn an_order_ends_the_pause_between_two_batches() {
     let options = Options { merge_bytes_per_second: 1, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;

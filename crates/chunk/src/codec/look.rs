@@ -1,5 +1,5 @@
-//! What are the properties of a column? Before any codec encodes the column, each estimates its output size from a
-//! sample.
+//! What are the properties of a column? Before any codec encodes the column, each codec estimates its output size
+//! from a sample.
 //!
 //! This file and two codecs, `ans/` and `multiple.rs`, use each other. These two take a [`Look`], like all codecs. A
 //! [`Look`] uses their functions to compute the cost of entropy coding, with or without division by a common divisor.

@@ -1,6 +1,6 @@
 //! Pcodec (Loncaric, Jeppesen, Zinberg, "Pcodec: Better Compression for Numerical Sequences", 2025): bins of similar
 //! numbers, and differences of an order that the codec chooses. Order 0 stands for the numbers themselves, order 1 for their
-//! differences, order 2 for the differences of those; the bytes state the order.
+//! differences, order 2 for the differences of these differences; the bytes state the order.
 
 use ::pco::data_types::Number;
 use ::pco::errors::{PcoError, PcoResult};

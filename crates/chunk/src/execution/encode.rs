@@ -86,8 +86,8 @@ fn put_layouts(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::LayoutForm, &column(slots(), |slot| slot.form as u64));
 }
 
-/// Writes trace and span ids. An agent makes both from one counter, so it is often enough to store the differences of
-/// the counter from the base.
+/// Writes trace and span ids. An agent derives both from one counter, so an id can often be stored as a small
+/// difference between its counter and the span base.
 fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let bases = column(rows(), |row| row.base);

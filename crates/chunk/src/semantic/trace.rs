@@ -1,4 +1,5 @@
-//! Which integers, one per interval, are on few straight lines? There are two forms, each found in one pass.
+//! Which integers, one per interval, are on few straight lines? The lines either meet at their ends or are
+//! parallel. One pass finds the lines of each form.
 
 use super::grid::Interval;
 
@@ -15,8 +16,8 @@ pub(super) struct Traced {
 /// Approximation of Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`. No slope is
 /// below `slope_min`.
 ///
-/// `None` if an interval cannot be reached. This is possible only if the previous interval is entirely above the
-/// reachable range.
+/// `None` if an interval cannot be reached. This is possible only if the interval is entirely below the integers
+/// that a slope of `slope_min` reaches.
 pub(super) fn meeting(intervals: &[Interval], first: i64, slope_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: vec![first], lines: 0 };
     let (_, rest) = intervals.split_first()?;
@@ -74,9 +75,9 @@ impl Line {
 
 /// Parallel lines that do not meet. Each line is extended while its intervals have a common height, and is drawn in the middle of
 /// the common heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for
-/// slope 0). Neighbours differ by at least `rise_min`.
+/// slope 0). The first integer of a line exceeds the last integer of the previous line by at least `rise_min`.
 ///
-/// `None` as in [`meeting`], or if the slope overflows `i64`.
+/// `None` if an interval is too low for `rise_min`, or if a height overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: Vec::with_capacity(intervals.len()), lines: 0 };
     // Heights at index 0 of the lines that pass through all intervals since the last drawn line.

@@ -10,7 +10,8 @@ const HALVINGS: usize = 20;
 /// Additional decimals of the grid, compared to the tolerance.
 const FINER: u8 = 1;
 
-/// For each grid, the column with the largest threshold that is within the tolerance, if there is one.
+/// For each grid, the column that results from the largest threshold with which every value stays
+/// within its tolerance.
 pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> {
     let best = |exponent: u8| {
         let grid = Grid::of(values, tolerance, exponent)?;

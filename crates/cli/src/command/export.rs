@@ -155,7 +155,7 @@ impl Export {
         if sink.closed { Ok(()) } else { ended }
     }
 
-    /// Whether a file of the format has samples or entries.
+    /// Whether a file of the format has either samples or entries, never both.
     const fn is_of_one_kind(&self) -> bool {
         matches!(self.format, Format::Csv | Format::Parquet)
     }

@@ -71,7 +71,7 @@ pub enum Detail {
 /// [`Detail::Main`] shows a call only if it takes at least 1/`SHARE` (2 %) of the time of its caller.
 const SHARE: u64 = 50;
 
-/// Formats each node with its callees, in the order of time, the longest first.
+/// Formats each node with its callees. Nodes and callees are sorted by time, the longest first.
 pub fn to_text(graph: &Value, detail: &Detail) -> String {
     let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
     nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));

@@ -48,7 +48,8 @@ pub fn in_text(text: &str, failure: Failure) -> Failure {
     }
 }
 
-/// The message ends with a place, such as `(at column 5)`. Returns this line of `text`, with a caret below the place.
+/// Returns the line of `text` that has the error, with a caret below the place of the error. The place is at the end
+/// of the message, such as `(at column 5)`.
 fn marked(text: &str, message: &str) -> Option<String> {
     let place = Place::of_message(message)?;
     let line = line(text, place)?.replace(char::is_control, " ");

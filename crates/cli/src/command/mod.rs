@@ -67,7 +67,7 @@ enum Command {
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
-    // The server logs them.
+    // The server logs its unknown variables itself.
     if !matches!(cli.command, Command::Serve(_)) {
         variables::warn();
     }

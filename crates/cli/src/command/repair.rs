@@ -66,7 +66,8 @@ impl Repair {
     }
 }
 
-/// Whether a path is the directory itself or is below it. The last parts of the path may not exist.
+/// Whether a path is the directory itself or is below it. The last parts of the path need not
+/// exist.
 fn is_inside(path: &Path, directory: &Path) -> bool {
     let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
         return false;

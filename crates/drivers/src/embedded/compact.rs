@@ -235,7 +235,7 @@ impl Inner {
             );
             return Ok(());
         }
-        // The segment is not read again, even after a crash.
+        // From now on the segment is not read, even after a crash.
         files.segments.retire(segment)?;
         files.kept.remove(&segment);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);

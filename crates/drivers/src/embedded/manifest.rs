@@ -1,7 +1,7 @@
 //! The manifest: all files of the directory and their lengths (`docs/format/segment.md`).
 //!
-//! Both copies are written when a segment is created, sealed or removed. An incomplete copy of the directory is therefore
-//! detected.
+//! The directory holds two copies of the manifest. Both are written when a segment is created, sealed or removed.
+//! Therefore missing files are detected, for example after an incomplete backup.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,7 +29,8 @@ pub enum State {
     Sealed,
     /// The segment has ended without an index, because it is damaged.
     Ended,
-    /// The segment is not needed. A crash may have prevented its removal.
+    /// The segment is no longer needed. Its file may still exist, because a crash may have
+    /// prevented the removal.
     Removed,
     /// The file is not a readable segment. It was moved to `quarantine/`.
     SetAside,

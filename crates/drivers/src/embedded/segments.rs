@@ -265,8 +265,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the manifest, including the current minimum length of the growing segment. Otherwise a copy of the
-    /// directory with files of different times could lack the copied rows of a removed segment without an error.
+    /// Writes the manifest, including the current minimum length of the growing segment. Without that length, a
+    /// copy of the directory with files from different times could lack the copied rows of a removed segment,
+    /// and would still open without an error.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)

@@ -70,8 +70,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // Either the file could not be moved to the quarantine, or an operator repaired it and put it back. It is read
-        // like an unknown file.
+        // The manifest lists the file as set aside, but the file exists: either it could not be moved to the quarantine, or
+        // an operator repaired it and put it back. It is read like an unknown file.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -205,8 +205,8 @@ pub fn mismatches(
 }
 
 /// Refuses a directory that was copied while a server wrote it, because its files are from different times. A crash
-/// cannot cause such a difference: files are created before the manifest lists them, and removed after the manifest marks
-/// them as removed.
+/// cannot cause such a difference: a file is created, then listed in the manifest, and only then gets rows; it is removed
+/// after the manifest marks it as removed.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,

@@ -183,7 +183,7 @@ impl Csv {
                 continue;
             }
             let Some(labels) = labels else {
-                // pandas writes the row numbers to the first column, without a name.
+                // A first column without a name is ignored: pandas writes the row numbers to it.
                 if position > 0 {
                     faults.push((position, "the column has no name".to_owned()));
                 }
@@ -239,7 +239,8 @@ impl Csv {
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
-        // The column names are part of each series, but only the cells are part of each row.
+        // A series may take more memory than its row has bytes, because its labels include the
+        // column names.
         let bytes = KNOWN_BYTES + labels.own_bytes() + key.len();
         self.budget.take(bytes).map_err(|full| full.to_string())?;
         self.known_bytes += bytes;

@@ -58,7 +58,8 @@ impl Places {
             hole = (hole + 1) & mask;
         }
         self.len -= 1;
-        // Moves the elements into the free slot that could otherwise no longer be found (TAOCP 6.4, algorithm R).
+        // Elements that could no longer be found because of the free slot are moved into it (TAOCP 6.4, algorithm
+        // R).
         let mut next = hole;
         loop {
             next = (next + 1) & mask;

@@ -269,7 +269,7 @@ fn any_line() -> impl Strategy<Value = String> {
     })
 }
 
-/// Each record as `series @ time = value`, samples first.
+/// Each record as its series and its debug form, samples first.
 fn records(batch: &Batch) -> Vec<String> {
     let samples = batch.samples.iter().flat_map(|s| s.samples.iter().map(|v| format!("{} {v:?}", s.labels)));
     let entries = batch.entries.iter().flat_map(|s| s.entries.iter().map(|v| format!("{} {v:?}", s.labels)));

@@ -1,12 +1,12 @@
-//! Which layout do the files have that Tachograph writes, and how are such files recognised?
+//! Which layout do files written by Tachograph have, and how are they recognised?
 //!
 //! ```text
 //!   samples   time  name  LABEL...  value  value_i64  value_u64
 //!   entries   time  name  LABEL...  text   bytes
 //! ```
-//! `value` is a double for other programs. Whole numbers are also in `value_i64` or `value_u64`. Tachograph reads whole
-//! numbers from these columns, so that no bit is lost. A label with the name of another column gets the prefix
-//! `label_`.
+//! `value` holds every number as a double, for other programs. Integers are also in `value_i64` or `value_u64`.
+//! Tachograph reads integers from these columns, so that no bit is lost. A label with the name of another column gets
+//! the prefix `label_`.
 //!
 //! This file and `plan.rs` use each other. `plan.rs` first asks this file whether a file has the layout of Tachograph;
 //! if it has, this file returns the plan.

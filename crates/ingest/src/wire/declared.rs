@@ -46,7 +46,8 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         0 => &[],
         _ => read_nulls(record_type.fields.len(), reader)?,
     };
-    // Memory for the names of the fields, and for the longest values that the record gives as dictionary ids.
+    // Memory for the names and the values of the fields. `put_value` counts the texts of values that are
+    // dictionary ids.
     let names: usize = record_type.fields.iter().map(|field| field.name.len() + FIELD_BYTES).sum();
     context.take_beyond(RECORD_BYTES + names + reader.remaining(), reader.remaining())?;
     let mut object = Object::default();
@@ -134,7 +135,8 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            // Stops here, because writing more only to determine the length takes time.
+            // The entry is too long already. Writing the rest, only to determine the length for the
+            // error, would take time.
             if object.so_far().len() > ENTRY_BYTES_MAX {
                 return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
             }

@@ -36,7 +36,7 @@ pub struct Dictionary {
     /// A record type that exceeds a limit is stored as refused, as for series. Each record of the type is refused.
     record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
     new_types: Vec<Arc<RecordType>>,
-    /// All strings of the current definitions.
+    /// Total size of the strings of the current definitions.
     size: Size,
 }
 

@@ -1,5 +1,5 @@
-//! Which client owns a session? The id of a session is public. It is derived from a secret, which only the owner has
-//! (`docs/format/wire.md`).
+//! Which client owns a session? The ids of traces and spans reveal the id of a session. Therefore a session id is
+//! derived from a secret, which only the owner has (`docs/format/wire.md`).
 
 use std::fmt;
 

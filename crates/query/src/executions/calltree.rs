@@ -1,7 +1,8 @@
 //! Which call paths were executed, how often, and for how long, over all traces? Calls with the same callers share a node.
 //!
-//! A segment caused by a call of another segment is a child of that call, even across services. The calls of each shape
-//! are mapped to nodes only once; each row of the shape then adds only its times.
+//! A segment caused by a call of another segment is a child of that call, even across services. In a block, segments that
+//! differ only in their times have the same shape. The calls of a shape are mapped to nodes once for each different caller;
+//! each row (a stored segment) of the shape then adds only its times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -79,9 +80,9 @@ struct Tree<'a> {
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
-    /// For each block, shape, and spot of the parent: the spots of the calls.
+    /// For each block, shape, and spot of the caller of the outermost calls: the spots of the calls of the shape.
     laid: HashMap<(u32, usize, Spot), Arc<[Spot]>>,
-    /// Spot of each row whose segment has a parent.
+    /// For each row whose segment has a parent: the spot below which its outermost calls are placed.
     hung: HashMap<Place, Spot>,
 }
 
@@ -143,9 +144,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Spot of the outermost calls of a row, below the call that caused the row's segment. First follows the chain of
-    /// causes upwards, then assigns spots from the top down. If the chain is too long or has a cycle, the last segment
-    /// reached is the start of the chain.
+    /// Spot below which the outermost calls of a row are placed: that of the call that caused the row's segment. First
+    /// follows the chain of causes upwards, then assigns spots from the top down. If the chain is too long or has a cycle,
+    /// the last segment reached is the start of the chain.
     fn below(&mut self, place: Place) -> Spot {
         if place.row(self.blocks).parent().is_none() {
             return self.hang(place, None);
@@ -179,7 +180,8 @@ impl<'a> Tree<'a> {
         spot
     }
 
-    /// Spot of a row. `cause` holds the spot of the causing row and the index of the causing call in that row.
+    /// The same for a row whose cause is known. `cause` holds the causing row, the spot below which its outermost calls are
+    /// placed, and the index of the causing call in that row.
     fn hang(&mut self, place: Place, cause: Option<((Place, Spot), usize)>) -> Spot {
         let taken = self.filter.takes_service(&self.blocks[place.block as usize]);
         let first = if taken { TOP } else { Spot::Outside };
@@ -194,7 +196,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Maps the calls of a shape to nodes, once per spot of the parent.
+    /// Maps the calls of a shape to nodes, once for each spot `below` which its outermost calls are placed.
     fn lay(&mut self, block: u32, shape: usize, below: Spot) -> Arc<[Spot]> {
         if let Some(spots) = self.laid.get(&(block, shape, below)) {
             return Arc::clone(spots);

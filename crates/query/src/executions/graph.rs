@@ -1,4 +1,4 @@
-//! Which operations, or services and databases, call which others?
+//! Which operations call each other, and which services call each other and their databases?
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -92,8 +92,8 @@ impl Entry {
         let rank = (row.parent().is_some(), row.part(), row.start(), row.base());
         let (first, end) = (row.shape().calls().first(), row.range().end);
         let age = row.ages().first().copied().unwrap_or(0);
-        // The first call of a row is its outermost call. It is the last call to exit, or it is open at the end of the
-        // row.
+        // The first call of a row is its outermost call. Its exit is the last event of the row, or the call is open
+        // at the end of the row.
         let left = first.filter(|call| call.exit.is_some());
         Self {
             rank,

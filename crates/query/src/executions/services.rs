@@ -67,7 +67,8 @@ impl Requests {
     }
 }
 
-/// Accumulated figures of one service. Only at the end is it known whether the service has http-server calls.
+/// Accumulated figures of one service. Both kinds of requests are counted, because only all calls together
+/// show whether the service has http-server calls.
 struct Gathered {
     hosts: BTreeSet<Arc<str>>,
     calls: u64,

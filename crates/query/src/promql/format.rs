@@ -126,7 +126,7 @@ fn write_decimal(out: &mut Vec<u8>, negative: bool, whole: u64, decimals: usize)
 }
 
 fn write_shortest(out: &mut Vec<u8>, value: f64) {
-    // The decimal form of the standard library equals ours except for a trailing `.0`. Exponents, NaN and infinities
+    // The decimal form of the crate `zmij` equals ours except for a trailing `.0`. Exponents, NaN and infinities
     // differ.
     let mut buffer = zmij::Buffer::new();
     if (1e-3..1e15).contains(&value.abs()) {

@@ -11,8 +11,8 @@ const WORK_MIN: usize = 1 << 20;
 /// Limit on the threads of one query, so that other queries get cores too.
 const THREADS_MAX: usize = 4;
 
-/// Applies `each` to all items, in order. `work` is the number of samples that will be read. Each thread has its own state.
-/// Returns the first error in the order of the items.
+/// Applies `each` to all items. The results have the order of the items. `work` is the number of samples that will be read.
+/// Each thread has its own state. Returns the first error in the order of the items.
 pub fn map<T: Sync, S, R: Send>(
     items: &[T],
     work: usize,
@@ -26,7 +26,7 @@ pub fn map<T: Sync, S, R: Send>(
     if work < WORK_MIN || items.len() < 2 {
         return in_turn(items);
     }
-    // Read only here, because it reads several files, which takes longer than many queries.
+    // Not called before this point, because `available_parallelism` reads several files, which takes longer than many queries.
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(items.len());
     if threads < 2 {
         return in_turn(items);

@@ -165,7 +165,7 @@ impl Plan {
     fn select(&mut self, id: usize, selector: &Selector, window: i64, windows: Option<Windows>) {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(&self.grids[id]);
-        // Windows are open at the left.
+        // Windows are open at the left, so the range begins 1 ns later.
         let range = TimeRange::new(first.saturating_sub(window).saturating_add(1), last);
         let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
         let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {

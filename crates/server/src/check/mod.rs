@@ -244,7 +244,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Adds a row. Returns whether this filled the batch, so that it was sent.
+    /// Adds a row. Returns true if the batch became full and was sent.
     fn push(&mut self, row: PlacedRow) -> bool {
         self.bytes += row.place.bytes.unwrap_or(0);
         self.batch.push(row);
@@ -277,7 +277,8 @@ impl Work<'_> {
         loop {
             let batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { break };
-            // After an error, workers still receive batches and ignore them. Otherwise the reader would wait.
+            // After an error, workers still receive batches and ignore them. Otherwise the reading thread
+            // would block on the full queue.
             for row in batch {
                 if self.failed.load(Ordering::Relaxed) {
                     break;

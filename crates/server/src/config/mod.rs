@@ -84,15 +84,16 @@ impl History {
     }
 }
 
-/// Default disk reserve: the size of one segment of the embedded driver. Rewriting a segment with mostly deleted rows needs
-/// this space before it frees more.
+/// Default disk reserve: the size of one segment of the embedded driver. Rewriting a segment takes up to this space before
+/// the old segment is deleted.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Default limit on an HTTP body, the same as in VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
-/// Default memory of the records that are being decoded, bytes.
+/// Default memory budget for records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
-/// The next four numbers limit defaults: each default is at most the usable memory divided by one of these numbers. Up to
-/// 16 bodies are in memory at once, and the records of a body take up to 48 times its size.
+/// The next four numbers limit defaults: each default is at most the usable memory divided by one of these numbers.
+/// `BODY_SHARE` is large, because up to 16 bodies are in memory at once, and the records of a body take up to 48 times
+/// its size.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const INDEX_SHARE: usize = 4;

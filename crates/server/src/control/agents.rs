@@ -42,7 +42,7 @@ impl Identity {
     }
 }
 
-/// Whether an agent supports rules, and which were sent to it.
+/// Whether an agent supports rules, and which rules were sent to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The agent's HELLO did not announce support for rules.
@@ -112,7 +112,8 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The session id is secret and never shown, because it permits sending frames as this agent.
+    /// The session id is never shown: the id of an older agent, which has no secret, permits
+    /// sending frames as this agent.
     session: u128,
     /// The public id of the agent while it is in the list: a counter of sessions.
     pub number: u64,

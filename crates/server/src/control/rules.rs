@@ -118,7 +118,7 @@ impl Rules {
         self.list.iter().filter(|rule| rule.kept).cloned().collect()
     }
 
-    /// Whether both have the same content on disk.
+    /// Whether both lists have the same content on disk.
     pub(super) fn keeps_as(&self, other: &Self) -> bool {
         let kept =
             |rules: &Self| rules.list.iter().filter(|rule| rule.kept).map(|rule| rule.id).collect::<Vec<_>>();

@@ -127,7 +127,7 @@ async fn select(
     let selected = tokio::task::spawn_blocking(select).await;
     let selected =
         selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e));
-    // Stops when the client disconnects.
+    // `None` means that the selection has stopped, because the client has disconnected.
     selected.map(Option::unwrap_or_default)
 }
 

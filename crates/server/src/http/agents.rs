@@ -63,7 +63,8 @@ fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
 fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        // The session id is not shown, because it permits sending frames as this agent.
+        // The session id is not shown: the id of an older agent, which has no secret, permits
+        // sending frames as this agent.
         "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,

@@ -12,7 +12,8 @@ use http_body_util::BodyExt;
 
 use super::error::ApiError;
 
-/// Minimum size of a compressed response, bytes. Smaller responses fit into one packet anyway.
+/// Minimum size of a response that is compressed, bytes. Smaller responses fit into one packet
+/// anyway.
 const BYTES_MIN: u64 = 1_400;
 
 pub fn accepted(headers: &HeaderMap) -> bool {

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_ingest::line_protocol;
 
-/// Limit on the decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`. It is the usual number of
-/// senders of a load tool, and far below the number of concurrent writes.
+/// Limit on the decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`. Load tools usually have
+/// this many senders. It is far below the limit on concurrent writes.
 const DECODERS_MAX: usize = 4;
 
 /// Idle decoders; each caches the series keys of the bodies it has decoded. At most [`DECODERS_MAX`] are kept.

@@ -21,7 +21,8 @@ use crate::read::search::{self, Bounds, Found, Order, Wanted};
 /// Default and maximum number of entries returned.
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
-/// Default and maximum number of parts of the range in which matches are counted.
+/// Default and maximum number of parts into which the range is divided. Matches are counted for
+/// each part.
 const PARTS_DEFAULT: usize = 60;
 const PARTS_MAX: usize = 2_000;
 

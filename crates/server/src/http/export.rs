@@ -40,9 +40,9 @@ pub fn routes() -> Router<Arc<App>> {
 }
 
 /// Parameters: `match[]` or `all=1`, `start` and `end` (by default all of time), `kind` (by default both kinds). With
-/// `totals=1` the first line has the names of all labels. The last line has the number of records and their checksums, so that
+/// `totals=1` the first line has the names of all labels, and the last line the number of records and their checksums, so that
 /// clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped, and the
-/// last line names them as `incomplete`.
+/// last line, if there is one, names them as `incomplete`.
 async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = if is_all(&params)? { None } else { Some(selectors(&params)?) };
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);

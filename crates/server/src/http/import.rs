@@ -28,7 +28,7 @@ const TYPE_AT: usize = 4;
 const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
      import files of JSON lines, CSV and OpenMetrics with `tacho import FILE`; /write accepts line protocol";
 
-/// Limit on the refused records of one body that are named. The others are only counted.
+/// Limit on the refused records that the answer to one body names. Further ones are only counted.
 const REASONS_MAX: usize = 256;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -58,7 +58,7 @@ async fn import(
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
     let mut sequence = Sequence::new(app.store.session_acked(session));
     for data in frames {
-        // The store reports whether frames are repeated.
+        // A repeated frame is not an error here. The store detects it below.
         sequence.take(data.seq)?;
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);

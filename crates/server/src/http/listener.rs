@@ -32,7 +32,8 @@ const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Number of connections above the limit, reserved for health checks when all others are busy.
+/// Number of additional connections above the limit. They are reserved for health checks while all
+/// other connections are busy.
 const RESERVE_MAX: usize = 32;
 
 /// Marks a request that came on a reserved connection.
@@ -59,7 +60,7 @@ pub async fn serve(
         };
         let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "http", "accept failed");
-            // Possibly no file descriptors are left.
+            // If no file descriptors are left, closing an idle connection frees one.
             room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -71,7 +72,7 @@ pub async fn serve(
         if evicted {
             ended("idle").add(1);
         }
-        // Responses are small and must not be delayed.
+        // Small responses must not be delayed.
         let _ = stream.set_nodelay(true);
         let slow = ended("slow-reader");
         let paced = move |stream| Paced::new(stream, write_time_max, move || slow.add(1));
@@ -113,7 +114,8 @@ pub async fn serve(
 const NEEDS_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
      Connection: close\r\n\r\nthis port requires TLS: use https://\n";
 
-/// Wraps the router so that the connection is busy from the head of a request to the end of its response.
+/// Wraps the router so that the connection counts as busy from the head of a request to the end of its
+/// response.
 fn seated(
     router: Router,
     seat: Arc<Seat>,

@@ -1,5 +1,5 @@
-//! `/api/v1/matched`: the number of series that each selector matches. For a selector without series, also the unknown
-//! label. Clients show hints from this.
+//! `/api/v1/matched`: the number of series that each selector matches. For a selector that matches no series, also the
+//! label that no series has. Clients build hints from the answer.
 
 use std::sync::Arc;
 

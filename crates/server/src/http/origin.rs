@@ -65,7 +65,8 @@ impl Names {
         };
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        // `Host` is absent only in HTTP/1.0. Every browser sends it.
+        // A request without `Host` is accepted: only HTTP/1.0 permits it, and every browser sends
+        // `Host`.
         host.is_empty()
             || name == "localhost"
             || address.parse::<std::net::IpAddr>().is_ok()

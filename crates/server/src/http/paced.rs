@@ -1,7 +1,7 @@
 //! A socket that limits how long its peer may leave written bytes unread.
 //!
 //! Only time during which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the
-//! time, because a peer could then read a stream of small frames arbitrarily slowly.
+//! time, because otherwise a peer could read a stream of small frames arbitrarily slowly.
 
 use std::io;
 use std::pin::Pin;

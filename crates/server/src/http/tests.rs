@@ -58,7 +58,8 @@ impl Busy {
         Self { app, _directory: directory }
     }
 
-    /// Sends a request and returns when it waits for the permit. A waiting request has its own handle of the semaphore.
+    /// Sends a request, and returns when the request waits for the permit: a waiting request holds a handle of the
+    /// semaphore.
     async fn ask_until_it_waits(&self, path: &str) -> JoinHandle<Answered> {
         let handles = Arc::strong_count(&self.app.heavy);
         let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
@@ -73,7 +74,7 @@ impl Busy {
         self.app.heavy.clone().try_acquire_owned().expect("the permit is free")
     }
 
-    /// Numbers of free permits: of heavy requests, of queries, of analyses.
+    /// Numbers of free permits: for heavy requests, for queries, for analyses.
     fn free(&self) -> [usize; 3] {
         [&self.app.heavy, &self.app.queries, &self.app.analyses].map(|permits| permits.available_permits())
     }

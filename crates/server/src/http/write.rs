@@ -158,7 +158,8 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
     Err(refusal_error(&rejects, &refused))
 }
 
-/// Records refused while decoding, and series refused by the limits of the store.
+/// The error for records that were refused while decoding, and for series that the store refused
+/// because of its limits.
 fn refusal_error<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     let series = refusal::summaries(refused.named.iter().map(|series| series.reason.as_str()));
     let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();

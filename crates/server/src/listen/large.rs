@@ -1,5 +1,5 @@
-//! Permits for frames that are larger than the buffer of every connection. A stalled frame loses its permit, a [`Turn`], if
-//! other connections wait for one.
+//! Permits for frames that are too large for the buffer that every connection has. A stalled frame loses its permit, a
+//! [`Turn`], if other connections wait for one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -39,7 +39,7 @@ pub async fn serve(
         };
         let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "native", "accept failed");
-            // Possibly no file descriptors are left.
+            // If no file descriptors are left, closing an idle connection frees one.
             room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;

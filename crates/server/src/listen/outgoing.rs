@@ -83,8 +83,8 @@ pub(super) async fn write(
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
-        // The memory is released before `written` is dropped, because the senders that wait for this drop then release
-        // their memory budget.
+        // The memory is released before `written` is dropped: senders wait for this drop, and then release their share
+        // of the memory budget.
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);
         list.clear();

@@ -1,8 +1,9 @@
 //! Searches a text for a pattern in bounded time.
 //!
-//! A regular expression may take minutes on a text of 1 MiB: in the worst case, the time is the number of its states times the
-//! length of the text. If this product is small, the `regex` crate searches the text. Otherwise a lazy DFA searches it, in
-//! time proportional to its length. If the DFA needs too many states, it stops, and the search is refused.
+//! A regular expression may take minutes on a text of 1 MiB: in the worst case, the time is proportional to the number of
+//! states of the expression times the length of the text. If this product is small, the `regex` crate searches the text.
+//! Otherwise a lazy DFA searches it, in time proportional to its length. If the DFA needs too many states, it stops, and the
+//! search is refused.
 //!
 //! Step before: `search.rs` reads the entries.
 

@@ -198,7 +198,7 @@ mod tests {
             ("cpu_usage{hots=\"alpha\"}", [0; 3], unknown("hots", None, &["host"], &[])),
             ("{hots=\"alpha\"}", [0; 3], unknown("hots", None, &["host"], &[])),
             ("cpu_usage{hots=~\"a.*\"}", [0; 3], unknown("hots", None, &["host"], &[])),
-            // A label of other series only.
+            // A label that only other series have.
             ("cpu_usage{hostname=\"beta\"}", [0; 3], unknown("hostname", None, &[], &[])),
             ("cpu_usage{host=\"alhpa\"}", [0; 3], unknown("host", Some("alhpa"), &["alpha"], &[])),
             ("cpu_usage{host=~\"b.*\"}", [0; 3], None),

@@ -84,7 +84,8 @@ pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// Decides when to report a certificate that expires soon: once a day, and when a replacement expires soon, too.
+/// Decides when to report a certificate that expires soon: once a day, and immediately after it is replaced by
+/// another certificate that expires soon.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);
 

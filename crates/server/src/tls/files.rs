@@ -42,7 +42,7 @@ pub enum TlsError {
 /// The contents of the files.
 pub(super) struct Loaded {
     pub config: Arc<ServerConfig>,
-    /// Unix seconds at which the first certificate of `tls_cert` expires. `None` if the times cannot be read.
+    /// Earliest expiry of the certificates in `tls_cert`, Unix seconds. `None` if no expiry can be read.
     pub expires: Option<i64>,
 }
 

@@ -297,7 +297,7 @@ impl Journals {
 fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let found = |place: &Range<u64>| {
-        // Other findings report the lost records before the end.
+        // Other findings report the records lost before the end of the valid part.
         let loss = if place.start < contents.length { Loss::Nothing } else { Loss::Records };
         let place = Place::range(name, place.start, place.end - place.start);
         Finding::new(FindingKind::FileUnreadable, place, &why).loss(loss)

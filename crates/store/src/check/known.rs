@@ -18,7 +18,7 @@ use crate::{Error, ErrorKind};
 /// The contents of both tables at one moment.
 pub struct Known {
     pub facts: Facts,
-    /// The last generation with a row of a session.
+    /// The highest generation in the rows of sessions.
     pub last_session: u64,
     pub index: Index,
     /// The generations of the chunks, and the highest merge number of a row.

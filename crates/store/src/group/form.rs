@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Labels, NAME};
 
-/// Minimum number of members of a group that ends where the labels other than the name change, for example at the next
-/// host. Applies to groups with regular times. Regular times take no space, and a read rarely needs the series of both
-/// hosts. Irregular times are shared by as many members as possible.
+/// A group with regular times ends where the labels other than the name change, for example at the next host, if it
+/// has at least this many members. Regular times take no space, so a larger group would save nothing, and a read
+/// rarely needs the series of both hosts. Irregular times are shared by as many members as possible.
 const GROUP_MEMBERS_MIN: usize = 8;
-/// Minimum number of samples at which series with different labels form a group because of equal times.
+/// Series whose labels differ in more than the name share a group only if each has at least this many
+/// samples.
 const GROUP_SAMPLES_MIN: usize = 16;
 
 /// Summary of the times of a series. Two series with different times may have equal summaries. Such a collision only

@@ -299,7 +299,8 @@ fn take_prefix(value: &[u8]) -> Result<Prefix> {
                 stored => Sum::Wrong { stored, computed },
             }
         }
-        // One flipped bit turns version 3 into version 1, which has no checksum. In that case no chunk follows.
+        // One flipped bit turns version 3 into version 1, which has no checksum. Then no chunk follows here, so
+        // the value is refused below.
         _ if cursor.rest().is_empty() || cursor.rest().starts_with(CHUNK_MAGIC) => Sum::Absent,
         _ => return Err(Error::corrupt("replacement is followed by no chunk")),
     };

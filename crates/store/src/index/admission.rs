@@ -38,7 +38,7 @@ pub enum Refusal {
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
-    /// The existing series of the previous lookup.
+    /// The existing series that the previous lookup has found.
     before: Option<SeriesNumber>,
     /// New series that were admitted.
     series: HashSet<SeriesId>,

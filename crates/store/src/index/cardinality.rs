@@ -67,7 +67,7 @@ impl Label {
         };
         for (value, postings) in &self.values {
             cost.series += postings.len();
-            // In the labels of each series: name, value and their terminators.
+            // Bytes in the labels of each series: name, value and their terminators.
             cost.bytes += postings.len() * (name.len() + value.len() + 2);
             cost.bytes += VALUE_BYTES + value.len() + postings.heap_bytes();
         }

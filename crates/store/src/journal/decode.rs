@@ -30,7 +30,8 @@ pub struct Decoder {
     families: Families,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
-    /// Limit on missing definitions. Each of them takes at least one byte of a lost record.
+    /// Limit on missing definitions: the number of lost bytes, because each definition takes at
+    /// least one byte.
     missing_max: usize,
     /// Whether a record was lost. A repeated definition is then not an error.
     lost: bool,

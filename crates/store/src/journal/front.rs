@@ -67,8 +67,8 @@ impl Front {
             ))
             .with("path", path.display()));
         };
-        // Only version 1 is distinguished from the current one, because the decoder of version 3 reads records of version
-        // 2.
+        // Only version 1 (`VERSION_WHOLE_LABELS`) is treated differently, because the decoder of the current version 3 also
+        // reads records of version 2.
         let version =
             if version_bytes(bytes) == VERSION_WHOLE_LABELS { VERSION_WHOLE_LABELS } else { VERSION };
         Ok(Self::Damaged { header: None, version, bytes: at, why })

@@ -228,7 +228,8 @@ fn is_nearly_mark(rest: &[u8], at: usize) -> bool {
 fn proof(search: &mut Search<'_>, bad: usize) -> usize {
     let (mut proven, mut from) = (0, bad);
     while let Some(Sound { at, next, synced }) = search.next(from) {
-        // When the record was written, the file cannot have been synced beyond the record.
+        // When the record was written, the file cannot have been synced beyond the record, so a
+        // larger number is reduced.
         proven = proven.max(usize::try_from(synced).map_or(at, |synced| synced.min(at)));
         from = next;
     }

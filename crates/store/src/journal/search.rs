@@ -60,7 +60,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next mark from `from` on that states its own position.
+    /// The next mark at or after `from` that states its own position.
     pub fn next_placed_mark(&self, from: usize) -> Option<usize> {
         let mut marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
             find(self.bytes, &MARK_MAGIC, at + 1)

@@ -44,7 +44,7 @@ enum Fault {
     None,
     ErrorBefore,
     ErrorAfter,
-    /// Keeps only the first rows. Their number is the stored number modulo the number of rows.
+    /// Keeps only the first rows: this number modulo the number of rows.
     Torn(u64),
     Duplicate,
 }

@@ -1,8 +1,8 @@
 //! A layer that retries failed calls if a retry may help.
 //!
 //! The number of attempts is limited. Waits double up to a limit. Each wait is shortened by a seeded jitter of up to one
-//! half, so that recorders do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted scan
-//! continues after its last row.
+//! half, so that several servers do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted
+//! scan continues after its last row.
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};

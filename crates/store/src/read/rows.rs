@@ -56,7 +56,7 @@ impl Found {
                 (*replacement, merge, *overhang, chunk.clone())
             }
             // The prefix of a damaged row is not trusted, so the row does not replace any other row. Another row replaces
-            // it only if it is certain to be older.
+            // the damaged row only if the damaged row is certain to be older.
             _ => {
                 let Remains { merge, chunk } = remains(value);
                 (None, merge.unwrap_or(u64::MAX), Overhang::default(), chunk)

@@ -138,7 +138,7 @@ async fn read(
         spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
     });
     let scans: Vec<Scan> = scans.collect();
-    // Series that were never sealed are only in memory.
+    // Without a scan the driver is not read: series that were never sealed are only in memory.
     let parts = parts(units, question);
     let rows = if scans.is_empty() { Vec::new() } else { reader.driver.read_parts(scans, parts).await? };
     let mut rows = rows.into_iter();

@@ -98,7 +98,8 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
-    // The order matters: flushed chunks are noted before the generation counts as flushed.
+    // The progress is read first: chunks are noted before their generation counts as flushed, so no
+    // flushed chunk is missed.
     let through = Some(upkeep.store.progress.borrow().flushed);
     let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
         return Job { through, ..job };
@@ -151,8 +152,8 @@ async fn follow(upkeep: &Arc<Upkeep>, seen: Seen, jobs: &mut VecDeque<Job>) {
     if let Some(tail) = seen.tail {
         upkeep.store.inbox.fresh.give_back(&partition, tail);
     }
-    // Skipped rows of generations that are not completely flushed were counted but not read. They may reach over any
-    // boundary.
+    // Rows that were skipped, because their generation is not completely flushed, were counted as fresh chunks but
+    // not read. They may reach over any boundary, so all chunks of the job count as fresh again.
     if seen.young || seen.job.end < Timestamp::MAX {
         give_back(&upkeep.store.inbox, &seen.job);
     }

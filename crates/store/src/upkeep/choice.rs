@@ -82,7 +82,8 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
             continue;
         }
         chosen.push(Merge { rows: first..last, until });
-        // The rest of a row that was cut belongs to the next merge, which must read it first.
+        // The rest of a row that was cut belongs to the next merge, which must first read this
+        // rest.
         if !whole {
             break;
         }
@@ -165,11 +166,11 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
     runs
 }
 
-/// Level 0 is a full row of a merge. Rows of each higher level are `fan_in` times smaller. If the order does not matter,
-/// a full row of a flush also has level 0.
+/// The level of a row. A full row that a merge wrote has level 0. Rows of each higher level are `fan_in` times smaller.
+/// If the order does not matter, a full row that a flush wrote has level 0, too.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     let row = &rows[at];
-    // The merge that wrote the row continued with another row. The row was therefore full by some limit of a chunk.
+    // Whether the merge that wrote the row continued with `next`. The row was then full by some limit of a chunk.
     let cut = |next: &Facts| row.is_sibling(next) && row.conflicts(next);
     let span = row.end.abs_diff(row.key.start);
     let full = row.records.saturating_mul(3) >= aim.records.saturating_mul(2) || span >= aim.span_max / 4 * 3;

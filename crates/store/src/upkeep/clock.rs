@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_a_limited_absence_is_trusted() {
+    fn after_a_start_a_clock_up_to_a_week_ahead_is_trusted() {
         let check = |found: &[i64], believed: &[i64]| {
             let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
             let at = since_boot();

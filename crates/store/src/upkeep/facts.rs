@@ -1,4 +1,5 @@
-//! Inputs of the choice of merges: the facts of one row that need no decoding of records, and the first unknown row.
+//! Inputs to the choice of merges: facts about a row, available without decoding its records, and the first row that
+//! is not yet known.
 
 use tacho_model::{TimeRange, Timestamp};
 
@@ -6,7 +7,7 @@ use crate::group::resent::Overhang;
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// Facts of a row that need no decoding of records.
+/// Facts about a row, available without decoding its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub key: ChunkKey,
@@ -15,7 +16,7 @@ pub struct Facts {
     /// Largest change of the row's times by a rule, ns; 0 for entries and executions.
     pub error: u64,
     pub overhang: Overhang,
-    /// Number of times, entries or calls. The size of a chunk is measured in this unit.
+    /// Number of timestamps (of samples), entries or calls. The size of a chunk is measured in this unit.
     pub records: usize,
     /// Values to decode: the records, multiplied by the members.
     pub values: usize,
@@ -29,7 +30,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Time range in which later samples may be resent copies of the row's samples.
+    /// Time range in which samples that arrive later may be copies of the row's samples.
     pub const fn reach(&self) -> TimeRange {
         self.overhang.around(TimeRange::new(self.key.start, self.end))
     }

@@ -258,7 +258,8 @@ mod tests {
             wakes += 1;
             if wakes == WAKES_MAX { Poll::Ready(()) } else { keeper.as_mut().poll(context) }
         });
-        // The paused clock advances only when all tasks wait. A task that never rests would stop it.
+        // The paused clock advances only when all tasks wait. A task that never rests would stop the
+        // clock.
         let _ = tokio::time::timeout(24 * hour, counted).await;
         wakes
     }

@@ -119,7 +119,8 @@ pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
     let values = upkeep.store.options.merge_values.max(1).saturating_mul(2);
     let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
-    // An unreadable row may be the replacement of dead rows. The dead rows would then be the only copy.
+    // If a row is unreadable, the dead rows are kept: that row may be their replacement, and they may
+    // be the only readable copy.
     if window.undecodable.is_empty() {
         delete(driver, &window.dead).await?;
     }
@@ -190,10 +191,11 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let builder = RowBuilder::new(job.partition, window.merge, &upkeep.store.sequence, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
-    // A replacement would also hide an unreadable row with the same start.
     for UnreadableRow { key, reason } in &window.undecodable {
         note(upkeep, &job.partition, key, reason);
     }
+    // Rows with the same start as an unreadable row are not merged, because a replacement of these
+    // rows would also replace the unreadable row.
     rows.retain(|row| !window.undecodable.iter().any(|unread| unread.key.start == row.facts.key.start));
     let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
     let reaches_over = |from| choice::reaches_over(&all, from, aim.ordered);
@@ -328,7 +330,8 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     if rows.first().is_none_or(|row| until < row.key.start) {
         return merge.clone();
     }
-    // The copy of a moved sample may have been resent with a slightly later time.
+    // Rows that start a little after `until` are included, because a copy of a moved sample may
+    // have been resent with a slightly later time.
     let moved = rows.iter().map(|row| row.error).max().unwrap_or(0);
     let count = rows.partition_point(|row| row.key.start <= until.saturating_add_unsigned(moved));
     Merge { rows: merge.rows.start..merge.rows.start + count, until }

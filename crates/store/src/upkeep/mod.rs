@@ -115,7 +115,8 @@ impl Inbox {
 pub struct Upkeep {
     store: StoreParts,
     lives: lives::Lives,
-    /// A deletion holds it while it takes effect. A merge holds it from its read of the tombstones to its `put`.
+    /// Held by a deletion while the deletion takes effect, and by a merge from its read of the tombstones to its
+    /// `put`.
     gate: RwLock<()>,
     notes: Mutex<window::Notes>,
     counts: counts::Counts,

@@ -59,7 +59,8 @@ pub async fn replace(
     replacements.iter().for_each(|replacement| count(upkeep, replacement));
     snapshots.wait_for_older(change).await;
     let deleted = delete(upkeep, &replaced).await;
-    // A reader that saw a replaced row on an earlier page must see the replacement on a later page.
+    // A reader that has read a page with a replaced row must still find the replacement on a later
+    // page. The marks and the empty rows are therefore removed only after such readers have ended.
     wait_for_readers(snapshots).await;
     snapshots.forget(change, &new, &replaced);
     if deleted {
@@ -97,7 +98,8 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
     for replacement in replacements {
         let stored = &mut stored[replacement.kind as usize - 1];
         *stored += replacement.after;
-        // The driver can have less than was counted only if a failed put took effect before a crash.
+        // The counts may be lower than the amounts in the driver, for example after their row was
+        // lost and they restarted at 0 (`recover.rs`).
         stored.chunks = stored.chunks.saturating_sub(replacement.before.chunks);
         stored.bytes = stored.bytes.saturating_sub(replacement.before.bytes);
         stored.records = stored.records.saturating_sub(replacement.before.records);

@@ -46,11 +46,12 @@ impl Partition {
 /// Selects the rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// Rows that start here or later. No earlier row reaches in.
+    /// Rows that start at this time or later. No earlier row reaches to this time or beyond.
     From(Timestamp),
     /// Rows that may have records at or after this time.
     Around(Timestamp),
-    /// Rows that start at `from` or later. Earlier rows may reach in, up to and including `reached`.
+    /// Rows that start at `from` or later. Earlier rows may reach beyond `from`, up to and including
+    /// `reached`.
     Past { from: Timestamp, reached: Timestamp },
 }
 
@@ -150,7 +151,8 @@ pub struct Scope {
 }
 
 /// Limit on the number of rows after a window that are checked for their reach. Only rows that start within the largest permitted
-/// change of times are checked. Where times were moved, that change is less than the usual distance of samples.
+/// change of times are checked. Where times were moved, that change is less than the usual distance of samples, so few rows are
+/// checked.
 const AHEAD_MAX: usize = 16;
 /// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;
@@ -358,7 +360,8 @@ impl Heads {
         Ok(None)
     }
 
-    /// The facts of `first`, which was taken last, and of the later rows that may reach as far back.
+    /// The facts about the end of the window. `first` is the first row after the window and was
+    /// taken last. The reach includes later rows that may reach further back than `first`.
     async fn behind(&mut self, first: &Head, moved_max: u64) -> Result<Next> {
         let start = first.0.start;
         let furthest = start.saturating_add_unsigned(moved_max);

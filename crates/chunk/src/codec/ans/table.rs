@@ -8,8 +8,8 @@ use crate::Error;
 use crate::bits::{BitWriter, bits_at, bytes_of, width_of};
 use crate::bytes::Reader;
 
-/// Base 2 logarithm of the largest number of states. With so many states, the table fits into the L1 cache, and four steps fit
-/// into one read.
+/// Base 2 logarithm of the largest number of states. With this many states, the table fits into the L1 cache, and four steps
+/// fit into one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
 /// A table of this size is enlarged only for rare tokens.

@@ -45,7 +45,8 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A settings file in the /tmp of a process. Removed when dropped, because a loaded agent has read the file.
+/// A settings file in the /tmp of a process. The file is removed when this value is dropped, because the
+/// agent has read it by then.
 pub(super) struct SettingsFile {
     path: PathBuf,
     seen: String,

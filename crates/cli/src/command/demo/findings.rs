@@ -1,4 +1,4 @@
-//! Results of the demo, which it queries over HTTP as any other client does.
+//! Queries the results of the demo over HTTP, as any other client does.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub struct Feed {
     pub files: Vec<PathBuf>,
     pub formats: Formats,
     pub rejects: Option<PathBuf>,
-    /// Number of bytes of files that were read, before decompression.
+    /// Number of bytes read from the files, before decompression.
     pub read: Arc<AtomicU64>,
     /// Set to end the feed early.
     pub stop: Arc<AtomicBool>,

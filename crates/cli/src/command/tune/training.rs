@@ -1,4 +1,5 @@
-//! The training data: a random sample of the series in memory. The sample depends on a seed and has whole groups.
+//! The training data: a random sample of the series, kept in memory. The sample depends on a seed and has whole
+//! groups.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

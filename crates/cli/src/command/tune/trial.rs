@@ -100,8 +100,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// The trial with the fewest settings among those with the chunk size and the bytes of trial `best`. The times of such
-    /// trials differ only by noise.
+    /// Of all trials with the same chunk size and bytes as trial `best`, the one with the fewest settings. The times of
+    /// such trials differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {

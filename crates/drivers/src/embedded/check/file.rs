@@ -296,7 +296,7 @@ impl Image {
         is_indexed: bool,
     ) -> Result<PlacedRow, Box<Finding>> {
         let place = Place::range(&opened.name, from as u64, (to - from) as u64);
-        // Every row is longer than the head of a batch.
+        // Every row is longer than the head of a batch, so this place is not a row.
         if to - from <= BATCH_HEAD_BYTES {
             let why = "the head of a batch or a mark does not match its checksum";
             return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));
@@ -321,7 +321,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // The key is not in the index. If another row has the same key, one of the two rows replaced the other.
+        // The key is not certain, because it is not in the index. If another row has the same key, one of the
+        // two rows replaced the other.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }

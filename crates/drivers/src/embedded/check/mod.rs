@@ -167,7 +167,7 @@ fn manifest_findings(
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
     let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
     let is_older = || found.damaged.is_empty() && check_older(names.directory, &present).is_ok();
-    // Older versions wrote no manifest.
+    // A directory of an older version has no manifest. This is not a finding.
     if !has_rows || (found.manifest.is_none() && is_older()) {
         return findings;
     }

@@ -31,7 +31,7 @@ impl Number {
         if is_octal && let Some(number) = integer(&digits, 8) {
             return Ok(Self::Plain(number));
         }
-        // Rust also accepts "inf" and "nan", which do not start with a digit.
+        // Rust also accepts "inf" and "nan", but a literal starts with a digit.
         if let Ok(number) = digits.parse::<f64>() {
             let too_large = || format!("number {} does not fit into 64 bits", quoted(text));
             return if number.is_finite() { Ok(Self::Plain(number)) } else { Err(too_large()) };

@@ -115,7 +115,8 @@ impl<'t> Parser<'t, '_> {
         let range = self.positive_duration("a duration such as 5m")?;
         let at = expr.at;
         if self.takes(":")? {
-            // A chain of subqueries is a deep tree without open brackets.
+            // A subquery counts as an operator, because a chain of subqueries is a deep tree
+            // without open brackets.
             self.count_operator()?;
             let step = if self.is("]") { None } else { Some(self.positive_duration("a duration or \"]\"")?) };
             self.close(open, "")?;

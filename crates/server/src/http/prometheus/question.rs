@@ -25,8 +25,8 @@ use crate::http::error::ApiError;
 use crate::http::turn::{Running, Turn, away, turn};
 use crate::read::damage::sentences;
 
-/// Limit on the samples, points and visits of samples by windows for a query that is computed on the thread of the request.
-/// They take some 200 us. Waking another thread would take a large part of this time.
+/// Limit on the samples, on the points, and on the visits of samples by windows, for a query that is computed on the thread
+/// of the request. Work up to this limit takes some 200 us. Waking another thread would take a large part of this time.
 const WORK_INLINE_MAX: usize = 1 << 16;
 /// Limit on the samples of a light query, and on the values of its intermediate results: some 100 MB with all copies.
 const LIGHT_POINTS_MAX: usize = 2_000_000;
@@ -65,7 +65,8 @@ struct Attempt {
     plan: Plan,
     found: Vec<Series>,
     heavy: Heavy,
-    /// Permits. Released when the answer is written or the query begins to wait, after the memory of the attempt is freed.
+    /// Permits. They are released when the answer is written or when the query begins to wait, each time after the memory
+    /// of the attempt is freed.
     turns: Vec<Turn>,
 }
 

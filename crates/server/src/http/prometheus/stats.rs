@@ -41,7 +41,8 @@ struct Timings {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Samples {
-    /// Number of values read for the query, without values answered by summaries.
+    /// Number of values that were read for the query. Values that are replaced by the summary of
+    /// their chunk do not count.
     total_queryable_samples: usize,
 }
 
@@ -77,7 +78,7 @@ impl Watch {
         Self { last: Instant::now(), queue: none, read: none, evaluate: none }
     }
 
-    /// Ends a step: adds the time since the end of the previous step to this one.
+    /// Ends a step. Its time is the time since the end of the previous step.
     pub fn ends(&mut self, step: Step) {
         let now = Instant::now();
         let sum = match step {

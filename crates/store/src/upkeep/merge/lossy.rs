@@ -48,7 +48,8 @@ impl Moving {
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
         let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
-        // A column of another type may have times only before and after the moved row.
+        // A moved row counts only if one of the times is in its range. A column of another type may
+        // have times only before and after the row.
         let holds = |moved: &&Moved| {
             at.partition_point(|at| *at < moved.range.start) < at.partition_point(|at| *at <= moved.range.end)
         };
@@ -149,7 +150,8 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
         })
         .collect();
     let of = |n: usize| columns[n].encoding;
-    // All columns share the times, so codec rules of single columns do not apply to the times.
+    // All columns share the times, so a codec rule applies to the times only if it applies to all
+    // columns.
     let agreed = columns.iter().all(|column| column.encoding == of(0));
     let times = if agreed { of(0) } else { Encoding::thorough() };
     let chunk = encode_group_by(at, times_known.error, &made, &times, of);
@@ -194,7 +196,8 @@ fn simplified(
             let loss = Loss { aggregation: before.and_then(|loss| loss.aggregation), ..loss };
             match before.filter(|before| before.method.is_some()) {
                 None => (moved, Some(loss)),
-                // Absolute and relative losses cannot be stated together.
+                // If the two losses cannot be stated together (one is absolute, the other
+                // relative), the values stay unchanged.
                 Some(before) => before.cover(loss).map_or((values, Some(before)), |both| (moved, Some(both))),
             }
         }

@@ -278,7 +278,8 @@ struct Sort {
 
 fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) -> Vec<Sort> {
     let mut sorts: Vec<Sort> = Vec::new();
-    // Exact values may be changed later. One loss must then cover all values.
+    // Values may share a column only if one loss can cover all of them, because exact values may be
+    // changed later.
     let may_join = |loss: Loss| match (semantic.value, loss.bound) {
         _ if loss.method.is_none() => true,
         (Some(Tolerance::Absolute(_)), Tolerance::Relative(_)) => false,

@@ -61,7 +61,7 @@ final class Recording {
         }
     }
 
-    /** Ends the last bin. Must be called once at the end. */
+    /** Ends the current bin. Must also be called after the last trace. */
     void closeBin() {
         counts[at] = count;
         sums[at] = sum;

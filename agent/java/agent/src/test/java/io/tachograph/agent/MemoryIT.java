@@ -23,7 +23,7 @@ class MemoryIT {
     /** Size of the frames that the server has not acknowledged at the time of the measurement. */
     private static final long QUEUE = 4 << 20;
 
-    /** Heap and direct memory with {@code count} live threads. */
+    /** Heap and direct memory that the program printed while its threads lived. */
     private static long bytes(Program program) throws Exception {
         return program.number("heap") + program.number("direct");
     }

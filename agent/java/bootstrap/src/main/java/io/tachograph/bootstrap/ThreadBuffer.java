@@ -383,8 +383,7 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * The token of the innermost open call of this operation, for byte code that cannot keep a
-     * token (constructors). If this depth is not recorded: the token of the innermost unrecorded
-     * call.
+     * token (constructors). If the innermost open call is unrecorded: its token, for any operation.
      *
      * @param operation id from {@link Operations}
      * @return 0 if there is no such call

@@ -16,7 +16,7 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Defines the classes used by advice in the bootstrap loader, one by one. The alternative is to
+ * Defines in the bootstrap loader, one by one, the classes that advice uses. The alternative is to
  * append the jar to the bootstrap search path. The JVM would then print a warning into the
  * program's output and stop sharing the program's archived classes, which slows down its start. The
  * alternative is used only if the definition fails.

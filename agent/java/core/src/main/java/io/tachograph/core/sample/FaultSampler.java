@@ -9,7 +9,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Counts of records lost by errors of the agent. A series appears only when its count is above 0.
+ * Counts of exceptions in advice and of classes that could not be instrumented. A series appears
+ * only when its count is above 0.
  */
 final class FaultSampler implements Sampler {
     private final SeriesMaker maker;

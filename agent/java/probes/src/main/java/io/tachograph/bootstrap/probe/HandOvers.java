@@ -43,12 +43,12 @@ final class HandOvers {
     private long newestNanos;
 
     /**
-     * True if one submission may not be in the queue, because a rejection handler of the program
+     * True if a submission is possibly not in the queue, because a rejection handler of the program
      * decided about it.
      */
     private boolean isLoose;
 
-    /** True if a run may not have belonged to the oldest submission. */
+    /** True if a run possibly did not belong to the oldest submission. */
     private boolean isMixed;
 
     /** Consecutive submissions with the same origin. */
@@ -63,7 +63,7 @@ final class HandOvers {
         }
     }
 
-    /** A change to the submissions of an object. Each thread has one object, which it reuses. */
+    /** A change to the submissions of an object. Each thread has one Change, which it reuses. */
     static final class Change implements BiFunction<Object, HandOvers, HandOvers> {
         private static final int ADD = 0;
         private static final int BEGIN = 1;
@@ -79,9 +79,9 @@ final class HandOvers {
         /**
          * Adds a submission.
          *
-         * @param unrecordedBefore number of earlier waiting submissions, which are counted
-         *     elsewhere
-         * @param isLoose true if the submission may not enter the queue
+         * @param unrecordedBefore number of earlier waiting submissions without an origin; until
+         *     now they were counted elsewhere
+         * @param isLoose true if the submission possibly does not enter the queue
          */
         Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {
             this.kind = ADD;
