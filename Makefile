@@ -12,6 +12,8 @@ TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node tes
 TEST_JOBS   ?= 2
 # The feature parquet is off by default. These packages are built and tested a second time with it.
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
+# The same for the feature s3.
+WITH_S3 := -p tacho-backup -p tacho-cli --features tacho-cli/s3
 
 .PHONY: help
 help: ## list the targets
@@ -58,12 +60,19 @@ test-lint:
 	cargo xtask tidy
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
+	cargo clippy --locked $(WITH_S3) --all-targets -- -D warnings
 
 .PHONY: test-rust
 test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace
 	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
 	cargo test --locked $(WITH_PARQUET) --test peak_parquet
+	$(MAKE) --no-print-directory test-s3
+
+.PHONY: test-s3
+test-s3: ## test backup repositories in a bucket, with moto as the service
+	python3 -m pip install --quiet --upgrade --target target/test/moto 'moto[server]==5.2.5'
+	cargo test --locked $(WITH_S3) --test backup_s3
 
 .PHONY: test-fuzz
 test-fuzz:
@@ -114,6 +123,10 @@ bench-codecs: ## measure what each codec saves, on published and generated data;
 .PHONY: bench-store
 bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)
 	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
+
+.PHONY: bench-backup
+bench-backup: tacho ## measure check, backup, verify and restore next to cp and sha256sum; ARGS='--mb 600 --rounds 5'
+	TACHO=$(TACHO) python3 -m bench.backup $(ARGS)
 
 .PHONY: bench-probe
 bench-probe: tacho $(JAR_AGENT) ## compare the overhead of the Java agent with Kieker, OpenTelemetry ...; ARGS='--only ours,kieker-tcp' or --full (docs/guide/overhead.md)

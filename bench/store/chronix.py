@@ -64,7 +64,7 @@ def chronix_cost(dataset: Dataset) -> ChronixCost:
 
 
 def encode(times: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, bytes]]:
-    """(points, protobuf) of each chunk. The first point of a chunk is at its start, which Chronix stores separately."""
+    """(number of points, protobuf) of each chunk. The first point of a chunk is at its start, which Chronix stores separately."""
     chunk, seen, count, stored, omitted = bytearray(), {}, 0, 0, False
     previous = times[0]
     for moment, value in zip(times, values):

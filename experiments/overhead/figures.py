@@ -30,7 +30,7 @@ def figures(cell: Cell, said: dict, arrived: dict) -> dict:
     counts, sums = said["bin_counts"], said["bin_sums"]
     traces = sum(counts[first:])
     if traces == 0:
-        raise RuntimeError("no trace ended while traces counted")
+        raise RuntimeError("no trace ended after the warm-up")
     seconds = (said["millis"] - said["warm_up_millis"]) / 1e3
     histogram = said["histogram"]
     found = {

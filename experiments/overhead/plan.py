@@ -38,7 +38,7 @@ FULL = Size(10, 10, 20.0, (1, 2, 5, 10, 20, 50, 100), (0.0, 1.0, 2.0, 5.0, 10.0,
 def plan(
     full: bool, names: Iterable[str], only: Iterable[str], forks: int | None, seconds: float | None
 ) -> list[Experiment]:
-    """Removes experiments without cells."""
+    """The experiments to run. An experiment in which only `none` would be measured is left out."""
     size = FULL if full else SHORT
     if seconds:
         size = replace(size, seconds=seconds)

@@ -1,5 +1,5 @@
-// The measured process: an HTTP server that answers a small JSON after one recorded function. Prints its port; at the end of its
-// standard input it prints its usage as JSON. Before: `overhead.js` starts it.
+// The measured process: an HTTP server that answers a small JSON after one recorded function. Prints its port. For each input it
+// prints its usage and counts as JSON; it ends at the end of its input. Before: `overhead.js` starts it.
 
 import { createServer } from 'node:http';
 import { wrap } from 'tachograph';

@@ -1,5 +1,5 @@
 // Measures the CPU time of naming one statement. Each text is new, so that the cache never hits. Prints a table: `node
-// bench/statements.js`. Before: `../src/probes/sql.js`.
+// bench/statements.js`. After: `../src/probes/sql.js`.
 
 import { shape } from '../src/probes/sql.js';
 

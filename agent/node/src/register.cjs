@@ -8,7 +8,7 @@ try {
   if (error.code !== 'ERR_REQUIRE_ESM') {
     throw error;
   }
-  // Before version 20.19 Node cannot load an ES module synchronously, so calls in the first moment
-  // of the program are not recorded.
+  // Before versions 20.19 and 22.12 Node cannot load an ES module synchronously, so calls in the
+  // first moment of the program are not recorded.
   import('./agent.js').then(({ start }) => start());
 }

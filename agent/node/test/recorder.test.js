@@ -73,8 +73,8 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // A sweep drops attributes that no later event of their strand follows, so it is made only after
-      // events.
+      // A sweep drops the attributes of an open part without events, so it is made only if each open
+      // part has events.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();

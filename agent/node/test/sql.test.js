@@ -11,7 +11,7 @@ import { random } from './support/parts.js';
 /** @type {Dialect[]} */
 const DIALECTS = ['postgresql', 'mysql', 'sqlite', 'sqlserver', 'standard', 'other'];
 
-/** Placeholders in the tables. @type {Record<string, string>} */
+/** Placeholders in the tables of `testdata/sql`, and the characters that they stand for. @type {Record<string, string>} */
 const SIGNS = { '⏎': '\n', '⇤': '\r', '␜': '\x1c', '␤': '\x85' };
 
 /** @param {string} name */

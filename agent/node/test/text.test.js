@@ -1,4 +1,4 @@
-// Parsing of texts: statements, routes, headers, settings, names.
+// Parsing of texts: paths of requests, headers, settings, names of modules and scripts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,5 @@
-// Encoding and decoding of the protocol: the vectors of testdata/wire, shared with Rust and Java, and the limits of each type.
+// Encoding and decoding of the protocol: the vectors of testdata/wire, shared with the other agents and the Rust code, and the
+// limits of each type.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

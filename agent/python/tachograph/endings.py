@@ -1,6 +1,6 @@
-"""Detects the end of a process without `atexit`, and sends the recorded data before it. Such ends are `os._exit`, `exec` of
-another program, and a signal that the process sends to itself. Servers such as uvicorn send a signal to themselves after they
-have handled it.
+"""Detects the ends of a process at which `atexit` does not run, and sends the recorded data before the end. Such ends are
+`os._exit`, `exec` of another program, and a signal that the process sends to itself. Servers such as uvicorn send a signal to
+themselves after they have handled it.
 
 Before: agent. After: sender.
 """

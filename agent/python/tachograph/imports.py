@@ -27,7 +27,7 @@ from .rules import Rules
 
 # A pattern that has no matches after this time is logged.
 REPORT_AFTER_S = 60.0
-# Number of functions that a log line names; it counts the other functions.
+# Maximum number of functions that a log line names. The line also has the number of all functions.
 LEFT_NAMED = 3
 
 # The file name in the frames of the import system.
@@ -46,15 +46,15 @@ class Imports:
         self.selection = Selection(include, exclude, log)
         # Rules of the server; replaced as a whole by the switchboard, which then calls `follow`.
         self.rules = Rules()
-        # Functions selected by rules, with `id(function)` as the key.
+        # Functions selected by the settings or by rules, with `id(function)` as the key.
         self.changed: dict[int, InPlace] = {}
         self.log = log
         self.searching = threading.local()
         self.modules_seen = 0
         self.reported: set[str] = set()
-        # For each imported module: its functions that inspect frames. Then: the modules of which these functions were already
-        # logged.
+        # For each imported module: its selected functions that stay unchanged, because they inspect the frame of their caller.
         self.left: dict[str, list[str]] = {}
+        # Modules whose unchanged functions were already logged.
         self.told: set[str] = set()
 
     def install(self) -> None:
@@ -137,10 +137,10 @@ class Imports:
         exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
         loader.exec_module = exec_module
 
-    # ---- wrapping ----
+    # ---- changing functions ----
 
     def watch(self, module: types.ModuleType) -> None:
-        """Wraps the selected functions of a module that has run. Never raises."""
+        """Makes the selected functions of a module that has run recorded. Never raises."""
         name = recorder.main_name() if module.__name__ == "__main__" else module.__name__
         try:
             rules = self.rules if self._may_add(module.__name__) else Rules()

@@ -29,7 +29,7 @@ _KNOWN = "(what is known)"
 class InPlace:
     """One function, held by a weak reference. Raises ValueError for a function that cannot be changed.
 
-    `own`: the state if no rule of the server decides.
+    Parameter `own`: the state if no rule of the server decides. (The attribute `own` is the function's original code.)
     """
 
     __slots__ = ("function", "is_included", "operation", "own", "recorded", "template")

@@ -1,6 +1,6 @@
 """Packs records into numbered DATA frames. Keeps the frames until the server has them on disk.
 
-The memory is bounded. A record without room is refused, and the caller counts its content as dropped. Before: reader, sender.
+The memory is bounded. If `is_full`, callers add no record and count its content as dropped. Before: reader, sender.
 After: link.
 """
 

@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 def _varints() -> list[bytes]:
-    """A table of the varints of one and two bytes. One look-up encodes nearly any time difference."""
+    """A table of the varints of one and two bytes. One look-up encodes a time difference below 8 us."""
     return [bytes((value,)) if value < 128 else bytes((value & 127 | 128, value >> 7)) for value in range(16_384)]
 
 
@@ -279,8 +279,8 @@ class TrackReader:
             self.attribute_count = 0
 
     def finish(self) -> None:
-        """Called when the strand has ended. Its open calls get no exit event any more, so they end as failed at the time of the
-        last event."""
+        """Called when the strand has ended, or begins a new segment. Open calls get no exit event any more, so they end as failed
+        at the time of the last event."""
         while self.open:
             self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
         self.close_part()

@@ -3,7 +3,7 @@ operation's own state applies.
 
 A function is matched by the names of its module, of the classes around it, and of the function, as with `include`. The names of
 requests, statements and waits come from data, so these operations are matched by the name of their kind, `http-server`,
-`http-client`, `database` or `connection-wait`. Before: switchboard. After: operations (states), imports (functions to wrap).
+`http-client`, `database` or `connection-wait`. Before: switchboard. After: operations (states), imports (functions to record).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Rules:
     def __init__(self, given: Iterable[tuple[int, str]] = ()) -> None:
         self.list = [Rule(state, text) for state, text in given]
         self.search = _search(self.list)
-        # Patterns that may select functions that are not wrapped yet.
+        # Patterns that may select functions that cannot be recorded yet.
         self.adding = [rule.pattern for rule in self.list if rule.state != OFF and rule.pattern is not None]
 
     def decide(self, kind: int, name: str, module_chars: int, own: int) -> tuple[int, int]:
@@ -71,7 +71,7 @@ class Rules:
                     return at
         return NO_RULE
 
-    # ---- functions that are not wrapped yet ----
+    # ---- functions that cannot be recorded yet ----
 
     def may_add(self, module: str) -> bool:
         own = module.split(".")

@@ -1,7 +1,7 @@
 """Samples of the process: processor time, memory, garbage collection, threads; and counts of the agent.
 
-The names are those of the Java agent, with `python_` instead of `jvm_`, and contain the units. Step before: the sender calls this
-file every few seconds. Step after: `inbox.py`.
+The names are those of the Java agent, with `python_` instead of `jvm_`, and contain the units. Before: sender, every few seconds.
+After: inbox.
 """
 
 from __future__ import annotations

@@ -101,7 +101,8 @@ def _cannot_open(path: str, error: OSError) -> NoReturn:
 
 
 def _decorated(path: str, name: str, selection: Selection) -> Union[types.CodeType, None]:
-    """None for a file without source text (a zip file), and for a file with an error, which the interpreter itself reports."""
+    """None if no function is selected, for a compiled script, and for a file with an error, which the interpreter itself
+    reports."""
     try:
         data = Path(path).read_bytes()
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)

@@ -4,7 +4,9 @@ Each thread counts in its own table, without a lock; the sender sums up the tabl
 agent. Before: recorder, track. After: inbox.
 
     a row has the counts of one operation on one thread:
-    sum, longest call of even and of odd intervals, failed, calls of each bucket     (ns; rows never shrink)
+    sum, longest call of even and of odd intervals, failed, calls of each bucket     (times in ns)
+
+The sender resets only the longest calls.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _UNCHANGED_S = 60.0
 _SUM, _LONGEST, _FAILED, _BUCKETS = 0, 1, 3, 4
 _ROW_LENGTH = _BUCKETS + len(BOUNDS) + 1
 _NAME = "tacho_operation_seconds"
-_LABEL_CHARS_MAX = 1_360  # below the limit of 4,096 bytes for a label, in any script
+_LABEL_CHARS_MAX = 1_360  # below the limit of 4,096 bytes for a label, for characters of up to 3 bytes
 
 # Maps the bit length of (duration - 1) to the index of the duration's bucket in a row.
 _CELLS = [_BUCKETS + sum(1 << bits > bound for bound in BOUNDS) for bits in range(65)]
@@ -92,7 +94,7 @@ class Tallies:
     # ---- the sender's side ----
 
     def sample(self, inbox: Inbox) -> None:
-        """Reports the values that changed since the last call."""
+        """Reports the operations that have new calls since their last report, and the others once a minute."""
         ended = self.interval
         self.interval = 1 - ended
         sums = self._sums(_LONGEST + ended)
@@ -128,7 +130,7 @@ class Tallies:
 
 
 def _merge(into: Table, table: Table, slot: int) -> None:
-    """Adds the counts of `table` to `into`. Resets the longest calls in `table`; the other counts stay in it."""
+    """Adds the counts of `table` to `into`. Resets the longest calls at `slot` in `table`; the other counts stay in it."""
     for operation, row in list(table.items()):
         total = into.setdefault(operation, [0] * _ROW_LENGTH)
         longest, row[slot] = row[slot], 0

@@ -34,8 +34,8 @@ class Tls:
     """The settings. The files are read at each connection, so that renewed certificates are used."""
 
     # The original class of the standard library. The program may have replaced the class, or the functions that create a context.
-    # A context of such a replacement may trust other servers, or all servers. (gevent warns if a module has a name for the
-    # class.)
+    # A context of such a replacement may trust other servers, or all servers. (It is not a variable of this module, because
+    # gevent warns about modules that have such a variable.)
     _Context: type[ssl.SSLContext] = next(one for one in ssl.SSLContext.__mro__ if one.__module__ == "ssl")
 
     def __init__(self, ca: str, client_cert: str, client_key: str) -> None:

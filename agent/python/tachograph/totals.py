@@ -1,4 +1,4 @@
-"""Counts of one session, written by the sender, read by the samplers.
+"""Counts of one session, written by the sender, read by the sampler.
 
 Before: reader, outbox, link. After: sampler, and link for PING.
 """

@@ -6,7 +6,7 @@
     ESCAPE, (what, ...)   see the constants
 
 The strand appends words, the sender removes words at the front. Each step is one operation of the interpreter, so no lock is
-needed. If the list is as long as `look`, the next call takes the slow path: it wakes the sender, or it drops the call with its
+needed. If the list is longer than `look`, the next call takes the slow path: it wakes the sender, or it drops the call with its
 callees and counts them. There is always room for exits, so recorded calls are properly nested.
 
 Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
@@ -123,7 +123,7 @@ class Track:
         self.events.append((BEGIN, number, parent, threading.current_thread().name))
 
     def enter(self, operation: int) -> int:
-        """Begins a call; `open` was checked and there is room. Returns its number."""
+        """Begins a call; the caller has checked that there is room. Returns the number of the call."""
         if self.open < 0:
             self.begin()
         self.open = self.calls = call = self.calls + 1
@@ -173,7 +173,8 @@ class Track:
             self.events.append((ATTRIBUTE, call, key, value))
 
     def context(self) -> Optional[Context]:
-        """The innermost open call, as a parent for another strand or process; None if none is open."""
+        """The parent for another strand or process: the innermost open call, or the parent that the next outermost call would
+        have. None if there is neither."""
         if self.open < 0:
             return self.attached or CALLER.get() or self.origin
         session = self.home.session
@@ -186,7 +187,7 @@ class Track:
     # ---- room ----
 
     def admit(self) -> bool:
-        """The slow path of an enter: checks for room."""
+        """The slow path of an enter. Returns True if there is room."""
         if self.words is FULL or self.calls >= CALLS_MAX:
             return False
         self.home.wake()
@@ -238,7 +239,7 @@ def here() -> Track:
 
 
 def new_thread_track() -> Track:
-    """The thread's own track. While the agent is off, a thread without records needs no track."""
+    """Creates the thread's own track. While the agent is off, all threads share `OFF`."""
     track = Track(home) if home.is_on else OFF
     if home.is_on:
         guard = LOCAL.guard = Guard()

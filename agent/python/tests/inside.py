@@ -44,7 +44,7 @@ class Call:
 
 
 class Recording:
-    """Replaces the agent's shared state inside the `with` block; `calls` are read at its end."""
+    """Replaces the agent's shared state inside the `with` block."""
 
     def __init__(self, buffer: int = 65_536, strands_max: int = 10_000, queue: int = 16 << 20) -> None:
         self.home = track.Home(True, buffer, strands_max)
@@ -120,7 +120,7 @@ def records(frame: bytes) -> Iterator[tuple[int, bytes, int]]:
 
 
 def definitions(dictionary: Dictionary) -> dict[tuple[int, int], str]:
-    """(sort, id) -> text, decoded from the bytes for a new connection."""
+    """The text of each definition, by its sort (such as `DICT_TEXT`) and id, decoded from the bytes for a new connection."""
     found: dict[tuple[int, int], str] = {}
     sent = 0
     while sent < dictionary.size:

@@ -58,7 +58,7 @@ def raises_late(_environ: Any, start_response: Any) -> Iterator[bytes]:
 
 
 def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
-    """One request, as a server makes it; ignores exceptions of the application."""
+    """One request, as a server makes it; ignores a KeyError of the application."""
     asked: dict[str, Any] = {"PATH_INFO": path, **environ}
     setup_testing_defaults(asked)
     body: Any = ()

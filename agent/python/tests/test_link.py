@@ -39,7 +39,7 @@ def error(code: int) -> bytes:
 
 
 class Peer:
-    """One side of a connection, played by a test."""
+    """The server's side of a connection, played by a test."""
 
     def __init__(self, accepted: socket.socket) -> None:
         self.socket = accepted
@@ -49,7 +49,8 @@ class Peer:
         self.is_closed = False
 
     def listen(self) -> None:
-        """Received frames as `NAME`, DATA with its number, PING with its counts."""
+        """Adds the received frames to `heard`, each as its name. DATA is followed by its number, PING by its counts, and PROBED
+        by its revision and counts."""
         with contextlib.suppress(BlockingIOError):
             data = self.socket.recv(1 << 20)
             self.is_closed = not data

@@ -210,7 +210,7 @@ class Patterns(unittest.TestCase):
 
 
 SQL = Path(__file__).resolve().parents[3] / "testdata" / "sql"
-# Placeholders in the tables.
+# Placeholders in the tables of `testdata/sql`, and the characters that they stand for.
 SIGNS = str.maketrans({"⏎": "\n", "⇤": "\r", "␜": "\x1c", "␤": "\x85"})
 
 

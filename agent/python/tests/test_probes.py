@@ -18,7 +18,7 @@ class Board:
     def find(self, ad): return ad
 """
 
-# Each turn makes an incoming request and two statements, and calls functions without decorators and one with a decorator.
+# Each turn makes an incoming request and a statement, and calls functions without decorators and one with a decorator.
 PROGRAM = """
 import sqlite3, sys, threading, time, tachograph
 tachograph.start()

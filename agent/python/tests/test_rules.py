@@ -1,4 +1,4 @@
-"""Rules of a server: states of calls, functions that are wrapped and restored, and counts."""
+"""Rules of a server: states of calls, functions that are changed and restored, and counts."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def cached(): return 6
 
 
 class Functions(RulesTest):
-    """Functions wrapped at run time."""
+    """Functions changed at run time."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -413,7 +413,7 @@ class Functions(RulesTest):
 
 class Counts(RulesTest):
     def told(self) -> dict[str, float]:
-        """The sent values: `name{le}` to the last value."""
+        """The last sent value of each series, by its name, operation and, for a bucket, bound."""
         with Recording() as recording:
             TALLIES.sample(recording.inbox)
             found = {}

@@ -71,7 +71,7 @@ import lib, pytest
 def test_work(n): assert lib.work() == 7
 def test_fails(): assert lib.work() == 8
 """
-# Ways to end without `atexit`, right after a call.
+# Ways to end without `atexit`, right after a call, each with the number of all recorded calls. Some programs continue.
 ENDS = [
     ("import os; os._exit(3)", 1),
     ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 1),

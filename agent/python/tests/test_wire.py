@@ -1,4 +1,4 @@
-"""Encoding and decoding of the protocol. The vectors are shared with Rust and Java."""
+"""Encoding and decoding of the protocol. The vectors are shared with the other agents and the Rust code."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def _load(random: Random, count: int) -> array:
 
 
 def _disk_percent(random: Random, count: int) -> array:
-    """A level that rises slowly and falls to zero once a week. It is a quotient of doubles with all digits, as many
-    exporters write."""
+    """A level that rises slowly and falls back to its first value once a week. It is a quotient of doubles with all digits,
+    as many exporters write."""
     used, capacity, values = 4.1e11, 9.6e11, array("d")
     for index in range(count):
         used = 4.1e11 if index % (7 * MINUTES_A_DAY) == 0 else used + random.expovariate(1 / 2e7)

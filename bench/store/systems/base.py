@@ -15,7 +15,7 @@ READY_SECONDS_MAX = 120
 
 
 class NotOffered(Exception):
-    """The language of the system cannot express the query. The text names the missing feature."""
+    """The system cannot express a query in its language, or cannot store the data. The text names the reason."""
 
 
 class System(ABC):

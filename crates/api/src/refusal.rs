@@ -7,11 +7,11 @@ const SERIES_CHARS_MAX: usize = 200;
 /// The beginnings of the reasons that `tacho_store` gives (index/admission.rs).
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
-/// Details of one series at the end of a reason.
+/// Beginnings of the details of one series at the end of a reason.
 const DETAILS: [&str; 2] = [" (new: ", " (of this series: "];
 
 /// Splits a text into the series and the reason without details of this series. If the text has another form, the
-/// series is `None`.
+/// series is empty and the reason is the whole text.
 pub fn parts(text: &str) -> (&str, &str) {
     // `label "id" has 4 values, at most 4 are allowed (new: "x")`
     let why = DETAILS.iter().find_map(|detail| text.rsplit_once(detail)).map_or(text, |(why, _)| why);

@@ -40,7 +40,7 @@ impl Jvm {
     /// The JVM with this process id.
     ///
     /// # Errors
-    /// When the process does not exist, or this user may not inspect it.
+    /// When the process does not exist, this user may not inspect it, or it is no JVM or one of OpenJ9.
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
         let name = title(&process);
@@ -55,7 +55,8 @@ impl Jvm {
         }
     }
 
-    /// All JVM processes, in the order of process ids. Inaccessible processes that look like a JVM are errors.
+    /// All JVM processes, in the order of process ids. JVMs of OpenJ9, and inaccessible processes that look like a JVM, are
+    /// errors.
     pub fn all() -> Vec<Result<Self, Fault>> {
         let mut pids = Process::all();
         pids.sort_unstable();

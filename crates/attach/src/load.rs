@@ -5,7 +5,8 @@
 //!
 //! ```text
 //!   tacho                                    JVM
-//!     creates .attach_pidN in its directory
+//!     creates .attach_pidN in the JVM's
+//!     working directory, or in /tmp
 //!     SIGQUIT ─────────────────────────────▶ finds the file, listens on /tmp/.java_pidN
 //!     1 0 load 0 instrument 0 false 0 JAR=OPTIONS 0 ─▶  checks that it is the same user, or root
 //!     ◀──────────────────────────── 0 \n return code: 0 \n    once agentmain has returned

@@ -67,7 +67,7 @@ impl Process {
         if who(&now) == who(self) { Ok(now) } else { Err(Fault::Another { pid }) }
     }
 
-    /// Numbers of all processes.
+    /// Ids of all processes.
     pub(super) fn all() -> Vec<u32> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()

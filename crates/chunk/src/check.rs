@@ -15,8 +15,8 @@ const SUM_ULPS: f64 = 4.0;
 
 impl Chunk<'_> {
     /// Decodes all records and compares them with the header: number, times, and the statistics of each column. Returns
-    /// the members with a damaged column, and the reasons. The list is always empty for chunks of entries and of calls,
-    /// because they have no members.
+    /// the members with a damaged column, and the reasons. The list is always empty for chunks of version 1 (entries,
+    /// executions, old samples), where any damage is an error.
     ///
     /// # Errors
     /// If no part of the chunk can be used.

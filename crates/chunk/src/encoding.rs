@@ -16,7 +16,7 @@ pub struct Encoding {
 /// How long the encoder may search for a smaller form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Estimates select one or two codecs to try. Used for sealing while records arrive.
+    /// Estimates select one codec, or three codecs to try for a short column. Used for sealing while records arrive.
     #[default]
     Fast,
     /// Several candidates encode the column and the smallest output is kept. Used for merges, which are rare and run in

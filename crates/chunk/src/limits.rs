@@ -2,8 +2,8 @@
 
 /// Limit on samples, entries or segments per chunk. The store seals chunks much earlier. Readers refuse more.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
-/// Limit on series per group, which are columns of values in one chunk of samples. Hosts report tens of metrics together,
-/// and the header must stay small.
+/// Limit on the series of a group. Each series is a column of values in a chunk of samples. Hosts report tens of metrics
+/// together, and the header must stay small.
 pub const GROUP_MEMBERS_MAX: usize = 64;
 /// Limit on events, carried calls, attributes, or template slots per chunk. Bounds the memory that a few hostile bytes
 /// can request (32 MiB per column).

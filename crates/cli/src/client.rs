@@ -97,11 +97,36 @@ impl Client {
         self.send(Method::DELETE, path).await
     }
 
+    /// The same as [`Self::post`]. The inner error is a refusal because the server does too much of this kind already (429).
+    pub async fn post_or_busy(&self, path: &str) -> Result<Result<String, Failure>, Failure> {
+        let (status, text) = self.exchange_in_time(Method::POST, path).await?;
+        match status {
+            StatusCode::TOO_MANY_REQUESTS => Ok(Err(refused(&self.target, status, &text))),
+            _ => self.successful(status, text).map(Ok),
+        }
+    }
+
+    /// The same as [`Self::post`]. Returns the message of the server if it does not know the object of the path (404).
+    pub async fn post_to_known(&self, path: &str) -> Result<Option<String>, Failure> {
+        let (status, text) = self.exchange_in_time(Method::POST, path).await?;
+        match status {
+            StatusCode::NOT_FOUND => Ok(Some(refused(&self.target, status, &text).message().to_owned())),
+            _ => self.successful(status, text).map(|_| None),
+        }
+    }
+
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
+        let (status, text) = self.exchange_in_time(method, path).await?;
+        self.successful(status, text)
+    }
+
+    fn successful(&self, status: StatusCode, text: String) -> Result<String, Failure> {
+        if status.is_success() { Ok(text) } else { Err(asked_wrongly(&self.target, status, &text)) }
+    }
+
+    async fn exchange_in_time(&self, method: Method, path: &str) -> Result<(StatusCode, String), Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
-            Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(asked_wrongly(&self.target, status, &text)),
-            Ok(Err(failure)) => Err(failure),
+            Ok(exchanged) => exchanged,
             Err(_) => {
                 Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.target)))
             }

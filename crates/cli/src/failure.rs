@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tacho_api::printable::printable_lines;
 
-/// Exit codes, similar to `grep` and `curl`: 0 done, 1 failed, 2 wrong arguments, 3 partly done.
+/// Exit codes, similar to `grep` and `curl`: 0 done, 1 failed, 2 wrong arguments, 3 partly done, 130 interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// The command was tried and failed.
@@ -14,6 +14,8 @@ pub enum Code {
     Usage = 2,
     /// The command did its work, except for broken or refused records.
     Partly = 3,
+    /// A signal ended the command, and it removed what it had begun. As in a shell: 128 and the number of SIGINT.
+    Interrupted = 130,
 }
 
 #[derive(Debug)]
@@ -34,6 +36,13 @@ impl Failure {
 
     pub fn partly(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), hint: None, code: Code::Partly }
+    }
+
+    /// The exit code after a signal.
+    pub const INTERRUPTED: i32 = Code::Interrupted as i32;
+
+    pub fn interrupted(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: Code::Interrupted }
     }
 
     /// The same failure as an argument error.

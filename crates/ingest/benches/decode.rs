@@ -87,7 +87,8 @@ fn samples() {
     frames("native, f64 values", &dictionary.finish(), &frame, 6_000);
 }
 
-/// The devops data set as TSBS writes it: ten tags of about 200 bytes, ten fields, one line per host in rotation.
+/// The devops data set as TSBS writes it: ten tags with about 200 bytes in total, ten fields, one line per host
+/// in rotation.
 fn body(hosts: usize, lines: usize, value: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for line in 0..lines {

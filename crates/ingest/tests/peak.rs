@@ -17,7 +17,7 @@ use tacho_ingest::rows::{self, Rows};
 use tacho_ingest::wire::{ClientFrame, DICT_IDS_MAX, FrameDecoder, Hello, Session};
 use tacho_ingest::{csv, remote_write};
 
-/// Number of shapes that the search tries for each decoder.
+/// Number of shapes that the search tries for each decoder in addition to the given shapes.
 const TRIES: usize = 12;
 /// Approximate length of the bodies in the search. The fixed part of the budget dominates for small bodies.
 const BODY_BYTES: usize = 200_000;
@@ -136,7 +136,7 @@ const DOORS: &[Door] = &[
     },
 ];
 
-/// Writes numbers as short distinct names.
+/// Writes a number as a short name. Different numbers have different names.
 fn name(mut number: usize) -> String {
     let mut out = String::new();
     loop {
@@ -328,7 +328,7 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
             record.extend_from_slice(&[nulls; 8]);
             (0..if numbers == 0 { 0 } else { 64 }).for_each(|_| record.push(1));
         }
-        // A segment without events. Its thread is a number.
+        // A segment without events, which is refused.
         _ => record.extend_from_slice(&[0, 1, 1, 0, 0]),
     }
     data.push([1, 2, 3, 4, 3, 3, 3][kind]);

@@ -19,7 +19,8 @@ const TRIES: usize = 12;
 /// Blocks read per file.
 const BLOCKS_MAX: usize = 4;
 
-/// Form of the file, number of rows, bytes of a text, number of labels, number of values, different texts of a label.
+/// Each shape has: form of the file, number of rows, bytes of a text, number of labels, number of values, and number
+/// of different texts of a label.
 const WORST: &[Shape] = &[
     // Labels and values of many rows. Broken rows with long texts.
     [0, 200_000, 4_000, 16, 1, 2],

@@ -18,7 +18,7 @@ use tacho_model::{
 
 const BASE: i64 = 1_700_000_000_000_000_000;
 
-/// A session whose dictionary has one valid and one invalid definition of every kind.
+/// A session whose dictionary has valid and invalid definitions of every kind.
 fn session() -> Session {
     let pairs = vec![("service".into(), "shop".into()), ("host".into(), String::new())];
     let hello =
@@ -41,8 +41,7 @@ fn session() -> Session {
     session
 }
 
-/// A valid record type, and one record type for each limit. The type named `at the limit` is valid; all others exceed
-/// their limit.
+/// Record types at and above each limit, and invalid ones. The types 1, 2, 5, 8, 12 and 14 are valid, counted from 1.
 fn record_types() -> Vec<RecordType> {
     let field =
         |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };

@@ -38,7 +38,7 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// `run` must not be zero, because one of the low halves is zero, and a trace id of zero is invalid.
+    /// A `run` of 0 is replaced by 1, because a trace id of 0 is invalid.
     pub fn new(run: u64) -> Self {
         Self { run: run.max(1), next: AtomicU64::new(1) }
     }

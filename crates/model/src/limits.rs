@@ -1,8 +1,8 @@
 //! All limits, each with its unit and reason. A value over a limit is refused with an error that names the value; it is
 //! never truncated silently.
 
-/// Limit on labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a margin, and
-/// bounds the memory that a hostile sender can use.
+/// Limit on the number of labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a
+/// margin, and bounds the memory that a hostile sender can use.
 pub const LABELS_MAX: usize = 64;
 /// Bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
@@ -16,7 +16,7 @@ pub const LABELS_BYTES_MAX: usize = 65_536;
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of one operation name. A normalised SQL statement may be long.
 pub const OPERATION_BYTES_MAX: usize = 8_192;
-/// Events (enters and exits) in one segment; the agent splits longer traces into parts.
+/// Events (enters and exits) in one part of a segment; the agent cuts longer segments into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
 /// Open calls carried from one part of a segment to the next. This is the maximum recursion depth that can be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;

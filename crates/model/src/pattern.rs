@@ -22,7 +22,8 @@ const AUTOMATON_BYTES_MAX: usize = 1 << 18;
 const KEPT_MAX: usize = 64;
 const KEPT_COST_MAX: u64 = 50_000;
 
-/// The values that the text or pattern of a matcher can match. Each candidate must still be tested.
+/// The values that the text or pattern of a matcher can match. With `Prefix` and `Values`, each candidate must still be
+/// tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidates {
     /// All values, including the empty one. Every value matches: `.*`.
@@ -54,7 +55,7 @@ impl PatternBudget {
     }
 
     /// Takes the cost of a [`Rewrite`] from the budget. The rewrite is compiled later, and only if there are rows to
-    /// rewrite. An invalid pattern takes nothing here, and its error is reported when it is compiled.
+    /// rewrite. An invalid pattern has cost 0 here, and its error is reported when it is compiled.
     ///
     /// # Errors
     /// If the number or the cost of the patterns exceeds its limit; the error names the limit.
@@ -227,8 +228,8 @@ impl Rewrite {
     }
 
     /// Returns `template` with `$1`, `${1}`, `$name` and `${name}` replaced by the groups; `None` if the pattern does
-    /// not match. If the result exceeds `bytes_max`, the error holds the bytes so far. The limit is needed because a
-    /// template may have thousands of references to a long text.
+    /// not match. If the result exceeds `bytes_max`, the error is the number of bytes written so far. The limit is needed
+    /// because a template may have thousands of references to a long text.
     pub fn apply(&self, value: &str, template: &str, bytes_max: usize) -> Option<Result<String, usize>> {
         let found = self.regex.captures(value)?;
         let group = |name: &str| {

@@ -34,7 +34,7 @@ pub struct Translated {
     pub names: Vec<(String, usize)>,
 }
 
-/// Rewrites a pattern. If `dot_newline` is true, `.` matches a newline from the start of the pattern.
+/// Rewrites a pattern. If `dot_newline` is true, `.` also matches a newline, as if the pattern started with `(?s)`.
 ///
 /// # Errors
 /// If Go refuses the pattern; the error names the refused part.
@@ -430,7 +430,7 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// Writes the character class in the syntax of `regex`, valid also inside another class.
+/// The class `\c` (such as `\d`) in the syntax of `regex`, valid also inside another class.
 const fn perl_class(c: char) -> Option<&'static str> {
     match c {
         'd' => Some("[0-9]"),
@@ -494,7 +494,7 @@ fn count(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<Option<u32
     Some(digits.parse().ok())
 }
 
-/// Reads `\pN`, `\p{Name}` or `\p{^Name}`, from the `p` on: categories and scripts. Writes a class of `regex`.
+/// Reads a category or script (`\pN`, `\p{Name}` or `\p{^Name}`) from the `p` on, and returns it as a class of `regex`.
 fn property(rest: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     let mut negated = rest.next() == Some('P');
     let bad = |name: &str| format!("invalid character class range: \\p{{{name}}}");

@@ -9,6 +9,7 @@ use tacho_store::lock::DirectoryLock;
 use tacho_store::{Options, Store, disk};
 
 use crate::check::refuse_incomplete;
+use crate::{snapshots, upgrade};
 
 /// Opens a data directory. Creates it if it does not exist.
 pub async fn open(
@@ -40,8 +41,11 @@ pub async fn open_with(
 ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
     refuse_incomplete(data)?;
     let lock = DirectoryLock::acquire(data)?;
+    upgrade::refuse_newer(data)?;
     disk::warn_if_shared(data);
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
     let store = Store::open(driver, &data.join("journal"), options, clock).await?;
+    // Only now: a directory of a newer version stays as it is.
+    snapshots::remove_all(data);
     Ok((store, lock))
 }

@@ -22,5 +22,7 @@ mod room;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
+pub mod snapshots;
 pub mod tls;
+mod upgrade;
 mod versioned;

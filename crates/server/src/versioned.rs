@@ -39,6 +39,15 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
     parse(&bytes, version).map(Some)
 }
 
+/// The version of a file; `None` if it cannot be read.
+pub fn version_of(path: &Path) -> Option<u32> {
+    if std::fs::metadata(path).ok()?.len() > FILE_BYTES_MAX {
+        return None;
+    }
+    let found: Version = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    Some(found.version)
+}
+
 /// Parses the content of a file with this version.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
     let Version { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;

@@ -55,10 +55,10 @@ pub struct ReadReport {
     pub chunks_decoded: u64,
     pub values_decoded: u64,
     pub bytes_read: u64,
-    /// Largest difference between a returned time and the recorded one, ns.
+    /// Largest difference between a returned time and the recorded time, ns.
     pub time_error_max: u64,
-    /// Largest difference between a returned value and the recorded one, in the unit of its series. For aggregated
-    /// values, the error bound that their chunk states.
+    /// Largest difference between a returned value and the recorded value, in the unit of its series. For an
+    /// aggregated value, the error bound that its chunk states.
     pub value_error_max: f64,
     /// Longest aggregation step among all values used.
     pub thinned: Option<Aggregation>,

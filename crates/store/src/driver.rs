@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::ops::{Bound, Range};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
+use crate::pin::PinnedFile;
 use crate::{Error, Result};
 
 /// The tables. The discriminants are on disk (`docs/format/keys.md`).
@@ -279,7 +281,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Lists the keys of all rows of a table, in any order. If that is not possible without reading values, returns `false`
-    /// and lists no key. The store uses it at start to find existing generations.
+    /// and lists no key. The store uses the keys at start to find existing generations.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }
@@ -293,10 +295,16 @@ pub trait Driver: Send + Sync + 'static {
         Ok(Verified { done: true, ..Verified::default() })
     }
 
-    /// Frees the space of replaced and deleted rows as far as it can do so immediately. A back end that frees space on
-    /// its own schedule does nothing.
+    /// Frees the space of replaced and deleted rows as far as this is possible immediately. A back end that frees
+    /// space on its own schedule does nothing.
     async fn settle(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Makes hard links to all files of the back end in the new directory `into`, as they are at one moment between two
+    /// writes. A back end without files of its own has nothing to link.
+    async fn pin(&self, _into: &Path) -> Result<Vec<PinnedFile>> {
+        Ok(Vec::new())
     }
 }
 
@@ -344,5 +352,9 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn settle(&self) -> Result<()> {
         (**self).settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        (**self).pin(into).await
     }
 }

@@ -326,7 +326,8 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
     }
 }
 
-/// Waits until all generations up to `through` are flushed. A failure during the wait ends it with its error.
+/// Waits until all generations up to `through` are flushed. Returns the error of a flush that fails during
+/// the wait.
 pub async fn wait_for(mut progress: watch::Receiver<Progress>, through: u64) -> Result<()> {
     let failures = progress.borrow().failures;
     let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;

@@ -99,8 +99,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
-        // This time cannot be derived from the chunks: the newest chunk may be much older, or from a sender whose
-        // clock is ahead.
+        // The newest chunk does not prove this time: its sender's clock may be ahead.
         tracing::warn!(
             "store of an older version, without the time when its clock was last trusted: the clock is trusted"
         );

@@ -50,7 +50,7 @@ pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
     times.filter(|at| walk.changes_window(*at)).count()
 }
 
-/// The sum of [`moves`] over all series of a batch.
+/// The sum of [`window_changes`] over all series of a batch.
 pub fn window_changes_of(batch: &Batch) -> usize {
     let samples = batch.samples.iter().map(|series| window_changes(series.samples.iter().map(|s| s.at)));
     let entries = batch.entries.iter().map(|series| window_changes(series.entries.iter().map(|e| e.at)));
@@ -64,8 +64,8 @@ pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }
 
-/// Numbers of chunks that are compared with the limit when a batch arrives. Those for records in memory are estimated from the
-/// times of the records: the largest number of chunks that they can need.
+/// Numbers of chunks that are compared with the limit when a batch arrives. For records in memory, a number is an upper
+/// estimate from the times of the records.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     pub max: usize,

@@ -3,7 +3,7 @@
 //! Path of one record. Before: `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch. After:
 //! `intake.rs` checks the batch and `commit.rs` writes it to the journal.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -25,6 +25,7 @@ use crate::index::{self, Cardinality};
 use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
+use crate::pin::{self, Pinned};
 use crate::read::{self, ChunkInfo, Reader};
 use crate::recover::recover;
 use crate::shared::{Metadata, Progress};
@@ -41,6 +42,8 @@ pub struct Store {
     metadata: Arc<Metadata>,
     upkeep: Arc<Upkeep>,
     progress: watch::Receiver<Progress>,
+    /// The directory of the journal.
+    directory: PathBuf,
     /// `None` while the store is dropped, and in a read-only store, which has no tasks.
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
@@ -78,6 +81,7 @@ impl Store {
             metadata: parts.metadata,
             upkeep: parts.upkeep,
             progress: parts.progress,
+            directory: journal_dir.to_owned(),
             commands: None,
             committer: None,
             flusher: None,
@@ -357,6 +361,17 @@ impl Store {
             return Err(closed());
         }
         self.upkeep.order(order)?.await.map_err(|_| closed())?
+    }
+
+    /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
+    /// together hold all records that were acknowledged before the call. The links do not change when the store merges or
+    /// deletes records.
+    ///
+    /// # Errors
+    /// `Invalid` if the file system has no hard links; the error of the driver.
+    pub async fn pin(&self, driver: &Path, journal: &Path) -> Result<Pinned> {
+        let generations = &self.reader.generations;
+        pin::pin(&*self.driver, &self.metadata, generations, &self.directory, [driver, journal]).await
     }
 
     /// Refuses further batches, then flushes all records. After an error, the journal holds the records that the driver did

@@ -72,7 +72,7 @@ async fn read(store: &Store, names: &[&str]) -> (Vec<Vec<(i64, f64)>>, Vec<(Stri
     (values.collect(), listed(&answer.damages))
 }
 
-/// Three generations of two series in one row.
+/// Flushes three generations. Each has one row with two series.
 async fn three(store: &Store) {
     for generation in 0..3i64 {
         let points: Vec<(i64, f64)> =
@@ -165,8 +165,8 @@ async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
     assert_eq!(store.stats().chunks_unreadable, 3);
 }
 
-/// The same for rows of a merge. Their prefixes state which rows they replace. A damaged row replaces no other row of the
-/// merge and is not replaced by any of them.
+/// Flips each bit of rows that a merge wrote. Their prefixes state which rows they replace. A damaged row replaces no
+/// other row of the merge and is not replaced by any of them.
 #[tokio::test]
 async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
     let patient = Patient::with(Options { chunk_values: 30, ..Options::default() });
@@ -188,7 +188,8 @@ async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
         };
         for bit in 0..row.value.len() * 8 {
             let chunk = row.value.windows(4).position(|window| window == b"TCHK").unwrap();
-            // A chunk or prefix of a newer version is refused in any row.
+            // Not tried in the version bytes, because reads fail if a chunk or prefix has a newer
+            // version.
             let versions = [4, chunk + 4];
             let unnoticed = (!versions.contains(&(bit / 8))).then_some(Wound::Unnoticed(bit));
             for wound in unnoticed.into_iter().chain([Wound::Flipped(bit)]) {
@@ -347,7 +348,7 @@ async fn a_failed_deletion_is_retried_by_the_next_sweep() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     let log = [Matcher::equal(NAME, "log")];
-    // The unknown series have no records in this range.
+    // The series of the unreadable group have no records in this range.
     store.delete(&log, TimeRange::new(10 * DAY_NS, 10 * DAY_NS)).await.unwrap();
     until(&|| store.stats().upkeep.tombstones == 0).await;
     let before = scans();

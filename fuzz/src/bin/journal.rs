@@ -68,7 +68,7 @@ fn repair(bytes: &mut [u8]) {
     let of_all = self::header().encode();
     header.copy_from_slice(&of_all[..HEADER_BYTES]);
     header[8..10].copy_from_slice(&version.to_le_bytes());
-    // Sets the number of older generations to 0. The header is followed by a copy of itself, or by damaged bytes.
+    // Sets the number of older generations to 0. The bytes after the header may be its second copy, damaged or not.
     header[10..12].fill(0);
     let checksum = crc32c::crc32c(&header[..44]);
     header[44..].copy_from_slice(&checksum.to_le_bytes());

@@ -1,4 +1,5 @@
-//! The decoder of the line protocol never panics, and every line is either kept or refused.
+//! The decoder of the line protocol never panics. Records and refused lines are together at most as many as the bytes, and the
+//! place of a refused line is within the input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

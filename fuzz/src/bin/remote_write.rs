@@ -1,4 +1,5 @@
-//! The decoder of remote write never panics, and never exceeds its memory limit.
+//! The decoder of remote write never panics. It returns at most one sample per byte of the message, and no series without
+//! labels.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

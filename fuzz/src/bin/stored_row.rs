@@ -1,4 +1,4 @@
-//! The decoders of stored rows never panic, whatever bytes a value has. A decoded row is encoded to the same bytes.
+//! The decoders of stored rows never panic, whatever bytes a value has. A decoded row can be encoded and decoded again.
 #![no_main]
 
 use bytes::Bytes;

@@ -66,7 +66,7 @@ fn dialogue(mut bytes: &[u8]) {
 const DEFINED: &[u8] = b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x04\x01\x01r\x09\
     \x01\x01a\x00\x02\x01b\x00\x03\x01c\x00\x04\x01d\x00\x05\x01e\x00\x06\x01f\x00\x07\x01g\x00\x08\x01h\x00\x09\x01i\x00";
 
-/// A record has at least two bytes, and every segment refers to a valid operation table.
+/// A record has at least one byte, an entry is within its limit, and a segment refers only to operations of its table.
 fn check(batch: &Batch, bytes: usize) {
     assert!(batch.counts().iter().sum::<usize>() <= bytes);
     for entry in batch.entries.iter().flat_map(|series| &series.entries) {

@@ -1,7 +1,7 @@
 //! Checks that every file that a text names exists.
 //!
-//! Examines words in back ticks (and `{@code ...}` in Java) that start with one of the project's folders. `...` matches
-//! any number of folders.
+//! Examines texts in back ticks (and `{@code ...}` in Java) that start with one of the project's folders and have no blanks.
+//! `...` matches any part of a path.
 
 use super::Finding;
 use super::tree::{File, Tree};

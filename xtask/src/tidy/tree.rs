@@ -1,4 +1,5 @@
-//! The project's own text files: all files tracked by git, except build output and lock files.
+//! The project's own text files: files that git does not ignore, with an ending of [`ENDINGS`], except test data, build output
+//! and lock files. Files that are not added to git yet are included.
 
 use std::path::PathBuf;
 use std::process::Command;

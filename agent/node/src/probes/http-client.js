@@ -1,6 +1,6 @@
 // Records requests sent by `http` and `https` as calls of kind http-client. The calls that the receiving server records are their
-// children. In Node 18 and 20 the channel reports a request only after its header is written, so `request` and `get` are
-// replaced. After: `../record/recorder.js`.
+// children. In Node 18 and 20 the diagnostics channel reports a request only after its header is written, so `request` and
+// `get` are replaced. After: `../record/recorder.js`.
 
 import { errorMonitor } from 'node:events';
 import http from 'node:http';

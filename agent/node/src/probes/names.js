@@ -133,7 +133,7 @@ export class ServerNames {
   }
 
   /**
-   * Name before the route is known: a guess, or the method alone if there are too many guesses.
+   * The operation before the route is known. Its name has a guess, or only the method if there are too many guesses.
    * @param {string} method
    * @param {string} path
    */
@@ -147,7 +147,7 @@ export class ServerNames {
   }
 
   /**
-   * Name at the end of a request.
+   * The operation at the end of a request.
    * @param {string} method
    * @param {string} path
    * @param {number} status 0 if unknown

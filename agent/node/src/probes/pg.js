@@ -7,7 +7,10 @@ import { become, bound, current } from '../record/context.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { shape } from './sql.js';
 
-/** Limit on texts with a cached operation. A program that writes values into its statements has an unlimited number of texts. */
+/**
+ * Limits on the number and the length of texts whose operation is cached. A program that writes values into its statements has
+ * an unlimited number of texts.
+ */
 const TEXTS_MAX = 4_096;
 const TEXT_CHARS_MAX = 4_096;
 
@@ -85,7 +88,7 @@ function changeQuery(client, { recorder, guard }) {
 }
 
 /**
- * Ends the call before the program's callback, at any position of the arguments.
+ * Replaces the program's callback, at any position of the arguments, by one that ends the call first.
  * @param {any[]} args changed
  * @param {Call} call
  * @param {(call: Call, error: unknown) => void} end

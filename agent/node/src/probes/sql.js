@@ -10,7 +10,7 @@ import { NAME_CHARS_MAX, Shape } from './sql-shape.js';
 
 /** Limit on characters to read; a bulk insert may have megabytes. */
 const TEXT_CHARS_MAX = 8_000;
-/** Limit on tokens to read. Few names need more tokens, and further folded text resembles the text before it. */
+/** Limit on tokens to read. Few names have more tokens. A longer text mostly has rows and lists that are folded anyway. */
 const TOKENS_MAX = 1_000;
 
 /** Meaning of a backslash before a quote. */
@@ -211,7 +211,7 @@ class Reader {
     }
   }
 
-  /** `-- ...`: in MySQL only before white space, otherwise two signs. */
+  /** `-- ...`: a comment; in MySQL only if white space follows, otherwise two signs. */
   dashes() {
     const isComment = !(this.text[this.at + 2] > ' ');
     if (isComment || !this.is('mysql', 'other')) {
@@ -389,7 +389,7 @@ class Reader {
     }
   }
 
-  /** True if a quote, or a character that can hide a quote, is before the next sign or the end. @param {string} sign */
+  /** True if a quote, or a character that can hide a quote, is before the next `sign`, or the end. @param {string} sign */
   hasQuote(sign) {
     const close = this.text.indexOf(sign, this.at + 1);
     return QUOTES.test(this.text.slice(this.at + 1, close < 0 ? undefined : close));

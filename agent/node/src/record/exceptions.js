@@ -78,7 +78,7 @@ function* classesOf(error) {
   }
 }
 
-/** @param {object} error @returns {string | null} the first code; null if no database exception is in the chain */
+/** @param {object} error @returns {string | null} the first code, or ''; null without a database exception in the chain */
 function databaseCode(error) {
   const chain = new Set([error]);
   /** @type {string | null} */

@@ -20,7 +20,7 @@ const ORPHAN_NS = 10e9;
 const SPARE_PARTS_MAX = 256;
 const SPARE_BYTES_MAX = 4_096;
 
-/** Placeholder for a dropped call. Its callees are dropped, too, so that a tree is either complete or missing. */
+/** Placeholder for a dropped call. Its callees are dropped, too, so that each recorded call has its caller. */
 export const LEFT_OUT = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
 LEFT_OUT.end = Infinity;
 

@@ -168,7 +168,7 @@ export class Tallies {
   }
 
   /**
-   * Reports the values that changed since the last call.
+   * Reports the tallies that have new calls since their last report, and the others once a minute.
    * @param {import('../sample/samples.js').Samples} samples
    * @param {number} now ms
    */

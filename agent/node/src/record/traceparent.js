@@ -1,5 +1,5 @@
 // Trace context of a caller in another process: reads and writes the header of W3C Trace Context, level 1. Before: the
-// request of a probe. After: `recorder.js`.
+// probe of incoming requests (`parse`) and `recorder.js` (`format`).
 
 import { Buffer } from 'node:buffer';
 

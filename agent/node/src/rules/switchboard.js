@@ -11,8 +11,8 @@ import { probedFrame } from '../wire/probes.js';
 import { Rules } from './rules.js';
 
 /**
- * Shortest pause before a changed result is reported again. The first pause is short, because few operations are known when the
- * connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
+ * Shortest and longest pause before a changed result is reported again. The first pause is short, because few operations are
+ * known when the connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
  */
 const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;

@@ -122,7 +122,7 @@ export class Sampler {
     samples.count('nodejs_array_buffers_bytes', arrayBuffers);
   }
 
-  /** Counts and costs of the agent itself; taken again at the end. */
+  /** Counts of the agent itself; taken again at the end of the process. */
   takeAgent() {
     const { samples, totals } = this;
     /** @type {[string, number, number][]} */

@@ -1,8 +1,9 @@
 // Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
 // event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS, another thread encrypts the
-// data and sends it on its own connection (`relay.js`). Without a connection to the server this code returns at once.
+// data and sends it on its own connection (`relay.js`). Without a connection, and without an attempt to connect, this code
+// returns at once.
 //
-// Step before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. Step after: the process ends.
+// Before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. After: the process ends.
 
 import { readSync, writeSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';

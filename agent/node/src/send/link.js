@@ -1,5 +1,5 @@
-// Connects to the server, and connects again after each failure. One socket at a time, event-driven; it never keeps the process
-// alive.
+// Connects to the server, and connects again after each failure. One socket at a time, event-driven; the socket never keeps the
+// process alive.
 //
 //   resting --(time is up)--> connecting --> connected (Protocol: greeting, open)
 //      ^                                          |
@@ -49,7 +49,7 @@ export class Link {
     /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
     /**
-     * The unwritten rest of the last write, after a farewell. A farewell writes to the descriptor directly.
+     * The bytes that a farewell has not written yet; null before a farewell. A farewell writes to the descriptor directly.
      * @type {Uint8Array | null}
      */
     this.rest = null;
@@ -248,7 +248,7 @@ export class Link {
   /**
    * @param {string} why
    * @param {number} pauseMs minimum pause before the next attempt
-   * @param {number[]} [dropped] number of dropped records before the failure, if the number may have risen since then
+   * @param {number[]} [dropped] numbers of dropped records before the failure, if they may have risen since then
    * @param {boolean} [isOfToken] as for `Outage.failed`
    */
   #fail(why, pauseMs, dropped, isOfToken) {

@@ -79,7 +79,7 @@ export class Protocol {
     this.switchboard = null;
   }
 
-  /** @param {number} now ms: the connection is open */
+  /** Called when the connection is open. @param {number} now ms */
   connected(now) {
     this.state = 'greeting';
     this.frames = new FrameReader();
@@ -89,7 +89,7 @@ export class Protocol {
     this.holdUntil = 0;
   }
 
-  /** The connection is closed. */
+  /** Called when the connection is closed. */
   closed() {
     this.state = 'closed';
     this.urgent = [];

@@ -1,7 +1,7 @@
 // Sends the last records before a signal ends the process. The program must not see an additional listener, and a signal must act
 // as without the agent, so Node's own listeners are not used. A signal without listeners is caught by a handle below Node's
-// listeners, and only while there is unsent data. A signal keeps its default action while all data is sent, and in a callback in
-// which a recorded call has begun. So a request that never ends can be interrupted.
+// listeners, and only while there is unsent data. A signal has its default action while there is no unsent data, and in a
+// callback in which a recorded call has begun. So a request that never ends can be interrupted.
 //
 //   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
 //                                                    |----(nothing is left, or the program listens)--> released
@@ -34,8 +34,8 @@ const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])
  */
 const RELEASES_MAX = 200;
 /**
- * Number of turns of the loop after which every earlier signal has been read. In the first turn the loop may already have read
- * the pipe.
+ * Number of turns of the loop after which every earlier signal has been read. In the first turn the loop may have read the pipe
+ * before the signal arrived.
  */
 const TURNS = 2;
 
@@ -112,7 +112,7 @@ export class Signals {
     }
   }
 
-  /** Called before a response is sent, because its receiver may send a signal before this callback is over. */
+  /** Catches signals before a response is sent, because its receiver may send a signal before this callback is over. */
   hold() {
     if (!this.isArmed && this.isComing) {
       this.#arm();

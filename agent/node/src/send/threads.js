@@ -5,7 +5,8 @@
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
-// A slot is four numbers: thread id, state, id of the parent, and time of its last check, in seconds.
+// The table has a slot for each thread, of four numbers: thread id, state, id of the parent, and time of the thread's last check,
+// in seconds.
 // Before: `../agent.js`. After: `farewell.js`, in the other thread.
 
 import { performance } from 'node:perf_hooks';
@@ -90,7 +91,7 @@ export class Threads {
     channel.unref();
   }
 
-  /** Periodic update: this thread is alive. */
+  /** Called periodically: notes that this thread is alive. */
   look() {
     if (this.table !== undefined && this.#isOwn()) {
       Atomics.store(this.table, this.slot + SEEN, seconds());
@@ -197,7 +198,7 @@ export class Threads {
     return -1;
   }
 
-  /** Called when this thread and its descendants end. Waits until the descendants have sent their data. */
+  /** Called when this thread and its descendants end. Waits until the descendants have sent their data, at most `waitMs`. */
   askAll() {
     const begun = performance.now();
     for (const slot of this.#ask((at) => this.#isBelow(at))) {
@@ -211,7 +212,7 @@ export class Threads {
     }
   }
 
-  /** Delays `terminate` until the loop of the thread has turned once and the thread has sent its data. */
+  /** Delays `terminate` until the loop of the thread has turned once and the thread has sent its data, at most for `waitMs`. */
   #watchTerminate() {
     const begin = this.guard((/** @type {worker.Worker} */ thread) => this.#terminating(thread));
     replace(worker.Worker.prototype, 'terminate', (terminate) => {
@@ -225,7 +226,7 @@ export class Threads {
 
   /**
    * @param {worker.Worker} thread that is terminated
-   * @returns {Promise<void> | undefined} settled when the thread has sent its data; undefined if it has no data
+   * @returns {Promise<void> | undefined} settled when the thread has sent its data or the wait is over; undefined without data
    */
   #terminating(thread) {
     const { table } = this;
@@ -271,7 +272,7 @@ function claim(table, at) {
     state !== FREE &&
     (state === CLAIMED || !isGone(seen) || Atomics.compareExchange(table, at + SEEN, seen, seconds()) !== seen)
   ) {
-    return false; // another thread has taken the slot, and may have filled it in the meantime
+    return false; // the slot is in use, or another thread has just taken it
   }
   return Atomics.compareExchange(table, at + STATE, state, CLAIMED) === state;
 }

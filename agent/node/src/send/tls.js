@@ -27,7 +27,7 @@ const NOT_TLS = /wrong version number|packet length too long|record layer failur
 const ALERT = /alert .*(certificate|unknown ca|handshake failure)/i;
 
 /**
- * Paths of the files. `ca` may be `system`. An empty path is not set.
+ * Paths of the files. `ca` may be `system`. Empty: the setting is not set.
  * @typedef {{ ca: string, cert: string, key: string }} Files
  */
 

@@ -5,7 +5,7 @@ export class Totals {
   constructor() {
     /** Calls with an exit that was added to a frame. */
     this.callsSent = 0;
-    /** Dropped calls: no room in a strand or in the queue. */
+    /** Dropped calls: no room for open calls or in the queue, or an internal error. */
     this.callsDropped = 0;
     this.samplesSent = 0;
     this.samplesDropped = 0;

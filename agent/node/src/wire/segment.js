@@ -1,5 +1,5 @@
-// Encodes one part of a segment (wire.md, DATA, record 3). The caller adds events in order; `write` returns the bytes. Before:
-// `../record/strand.js`. After: `../send/outbox.js`.
+// Encodes one part of a segment (wire.md, DATA, record 3). The caller adds events in order; `write` appends the bytes to a
+// record. Before: `../record/strand.js`. After: `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';
 import { Bytes } from './bytes.js';

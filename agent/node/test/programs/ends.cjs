@@ -45,7 +45,7 @@ function served(fn) {
   });
 }
 
-/** Workers of a cluster; prints how they ended. */
+/** Starts the two workers of a cluster, calls `each` when both work, and prints how they end. */
 function primary(how, each) {
   cluster.setupPrimary({ args: [how] });
   const workers = [cluster.fork(), cluster.fork()];

@@ -60,7 +60,7 @@ export class Tacho {
     this.token = '';
   }
 
-  /** Takes the arguments of the constructor. */
+  /** Creates and starts a server. Takes the arguments of the constructor. */
   static async start(...how) {
     const tacho = new Tacho(...how);
     try {

@@ -1,8 +1,8 @@
 """Records database statements: `connect` of sqlite3, psycopg2 and psycopg returns connections with recorded cursors.
 
-`execute` and `executemany` are recorded as calls of kind database, named by the statement's shape; `executemany` has the
-attribute `db.batch`. SQLite computes rows as they are fetched, so its `fetchall` and `fetchmany` are recorded, too. Connections
-are instances of their original classes or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
+`execute` and `executemany` are recorded as calls of kind database, named by the statement's shape (see sql); `executemany` has
+the attribute `db.batch`. SQLite computes rows as they are fetched, so its `fetchall` and `fetchmany` are recorded, too.
+Connections are instances of their original classes or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ..recorder import Span
 from . import sql
 from .late import when_imported
 
-# Limit on texts with a cached operation. A program that writes values into its statements has an unlimited number of texts.
+# Limits on the number and the length of texts whose operation is cached. A program that writes values into its statements has an
+# unlimited number of texts.
 _TEXTS_MAX = 4_096
 _TEXT_CHARS_MAX = 4_096
 
@@ -73,7 +74,7 @@ def _waiting(name: str) -> Span:
 
 
 def _subclass(base: type, make: Callable[[type], type]) -> type:
-    """The recorded subclass of a class, created once; the class itself if it cannot be subclassed."""
+    """The recorded subclass of a class, created once; the class itself if it is such a subclass."""
     if base in _subclasses.values():
         return base
     found = _subclasses.get(base)

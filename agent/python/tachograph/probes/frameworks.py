@@ -5,8 +5,8 @@ at the end of the request.
 |---|---|
 | Flask, other users of Werkzeug with `url_rule` | the environ has the request of Werkzeug; the route follows SCRIPT_NAME |
 | Bottle | the environ has the route; it follows SCRIPT_NAME |
-| Django | the resolver's match is stored; it follows SCRIPT_NAME or the mounts of Starlette |
-| Starlette, FastAPI | a matching route is stored, after the routes of its mounts; `/{path}` for a mounted app without routes |
+| Django | the route of the resolver's match is stored; it follows SCRIPT_NAME or the mounts of Starlette |
+| Starlette, FastAPI | a matching route is stored, after the paths of its mounts; `/{path}` for a mounted app without routes |
 
 Objects of a framework may run code of the program. Exceptions of such code are suppressed here. Before: wsgi, asgi. After:
 http_server.
@@ -37,7 +37,7 @@ _mounts: set[str] = set()
 
 
 def install() -> None:
-    """Called when the first application is wrapped."""
+    """Called for each wrapped application; only the first call has an effect."""
     if not _installed:
         _installed.append(True)
         when_imported("django.core.handlers.base", _watch_django)
@@ -49,7 +49,7 @@ def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
     route raises an exception."""
     try:
         return _route_of(request, status)
-    except Exception:  # a property of the program that is read outside of its context
+    except Exception:  # for example a property that can be read only while the framework handles the request
         return None
 
 
@@ -70,7 +70,7 @@ def _route_of(request: Mapping[str, Any], status: int) -> Optional[str]:
 
 
 def _mount(script_name: Any) -> str:
-    """The mount point of the application, from a middleware or the server; empty at the top."""
+    """The path at which a middleware or the server has mounted the application; empty for the root."""
     if not isinstance(script_name, str) or not script_name.strip("/"):
         return ""
     mount = guessed(utf8(script_name)).rstrip("/")

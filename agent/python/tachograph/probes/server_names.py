@@ -39,7 +39,8 @@ def _bounded(known: dict[str, int], method: str, rest: str, bound: int) -> int:
 
 
 def early(method: str, path: str, route: Optional[str]) -> int:
-    """Name at the start of a request: a guess if no route is known, or the method alone if there are too many guesses."""
+    """The operation at the start of a request. Its name has a guess if no route is known, and only the method if there are too
+    many guesses."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)
@@ -54,7 +55,7 @@ def early(method: str, path: str, route: Optional[str]) -> int:
 
 
 def final(method: str, path: str, status: int, route: Optional[str]) -> int:
-    """Name at the end of a request. `status` 0: unknown."""
+    """The operation at the end of a request. `status` 0: unknown."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)

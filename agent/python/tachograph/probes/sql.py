@@ -19,7 +19,7 @@ from .sql_shape import NAME_CHARS_MAX, Shape
 
 # Limit on characters to read; a bulk insert may have megabytes.
 TEXT_CHARS_MAX = 8_000
-# Limit on tokens to read. Few names need more tokens, and further folded text resembles the text before it.
+# Limit on tokens to read. Few names have more tokens. A longer text mostly has rows and lists that are folded anyway.
 TOKENS_MAX = 1_000
 
 # `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
@@ -186,7 +186,7 @@ class Reader:
             self.shape.comma()
 
     def dashes(self) -> None:
-        """`-- ...`: in MySQL only before white space, otherwise two signs."""
+        """`-- ...`: a comment; in MySQL only if white space follows, otherwise two signs."""
         is_comment = self.text[self.at + 2 : self.at + 3] <= " "
         if is_comment or not self.is_of("mysql", "other"):
             self.line_comment()
@@ -328,7 +328,7 @@ class Reader:
             self.sign("`")
 
     def has_quote(self, sign: str) -> bool:
-        """True if a quote, or a character that can hide a quote, is before the next sign or the end."""
+        """True if a quote, or a character that can hide a quote, is before the next `sign`, or before the end of the text."""
         close = self.text.find(sign, self.at + 1)
         return _QUOTES.search(self.text, self.at + 1, len(self.text) if close < 0 else close) is not None
 

@@ -10,7 +10,7 @@ use crate::bytes::{Reader, put_varint};
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
-/// Minimum bits per number. Below it, a table is not better than other codecs.
+/// Bits per number. If the estimate of another codec is not above this, a table is not better.
 const PAYS_ABOVE: f64 = 2.0;
 /// Minimum number of values. Below it, a table takes more than it saves.
 const COUNT_MIN: usize = 16;

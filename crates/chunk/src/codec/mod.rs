@@ -137,12 +137,13 @@ static LADDER: [&dyn Codec; 17] = [
 /// (docs/adr/0012-codecs-that-earn-their-place.md).
 static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
 
-/// Number of candidates that encode the column before the smallest output is kept.
+/// Number of candidates that encode a column of the chunk at full effort before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at any effort, because its sample is not representative and encoding is cheap.
+/// The same for a short column at low effort, because its sample is not representative and encoding is cheap.
 const CANDIDATES_SHORT: usize = 3;
+/// Maximum number of values of a short column.
 const SHORT: usize = 512;
 /// Candidates are skipped if their estimate exceeds the best one by this factor.
 const PROMISE_MAX: f64 = 1.5;
@@ -269,7 +270,7 @@ pub(crate) fn decode_part(
     Ok(words)
 }
 
-/// Encodes a column nested at this depth: `u8 codec`, `varint bytes`, the bytes.
+/// Encodes a column that is nested in a column of this depth: `u8 codec`, `varint bytes`, the bytes.
 pub(crate) fn encode_nested(out: &mut Vec<u8>, numbers: Numbers<'_>, depth: u8, encoding: &Encoding) {
     let encoded = encode(numbers, depth + 1, encoding);
     out.push(encoded.codec);

@@ -8,7 +8,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Ordered;
 
-/// Minimum bits per number. Below it, encoding the floats as the integers that they represent takes less space.
+/// Bits per number. If the estimate of another codec is not above this, the floats represent integers or decimals, and
+/// encoding those takes less space.
 const PAYS_ABOVE: f64 = 16.0;
 
 /// The rank of a float among all floats, as a signed integer. The bits of negative floats are inverted. The order is that

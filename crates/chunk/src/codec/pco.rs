@@ -15,7 +15,7 @@ pub(super) struct Pco;
 
 /// Minimum number of values. Below it, the tables cost more than they save.
 const COUNT_MIN: usize = 24;
-/// Minimum bits per number. Below it, each integer is a single token, so bins cannot be better.
+/// Minimum estimate of `ans`, bits per number. Below it, each integer is a single token of `ans`, so bins cannot be better.
 const BITS_MIN: f64 = 4.5;
 
 fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
@@ -55,8 +55,8 @@ impl Codec for Pco {
         "pco"
     }
 
-    /// For integers, the bins take about as many bits as tokens. For floats, the codec also finds other structure; an
-    /// estimate cannot show it without a search.
+    /// For integers, the bins take about as many bits as the tokens of `ans`. For floats, the codec also finds other
+    /// structure; an estimate cannot show it without a search.
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;

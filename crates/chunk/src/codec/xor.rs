@@ -12,7 +12,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Xor;
 
-/// Minimum bits per number. Below it, encoding the floats as the integers that they represent takes less space.
+/// Bits per number. If the estimate of another codec is not above this, the floats represent integers or decimals, and
+/// encoding those takes less space.
 const PAYS_ABOVE: f64 = 6.0;
 
 /// Bits in which each word differs from the previous one. The first word is compared with 0.

@@ -10,7 +10,7 @@ pub(super) struct Zstd;
 
 /// Minimum number of values. Below it, a frame takes more than it saves.
 const COUNT_MIN: usize = 16;
-/// Minimum bits per number. Below it, other codecs are good enough.
+/// Bits per number. If the estimate of another codec is not above this, that codec is good enough.
 const PAYS_ABOVE: f64 = 16.0;
 
 impl Codec for Zstd {

@@ -95,7 +95,8 @@ impl ExecutionBlock {
         }
     }
 
-    /// Appends a segment. Its operations are indexes into `operations`. Drops a segment that fails [`Segment::check`].
+    /// Appends a segment, which must pass [`Segment::check`]. Its operations are indexes into `operations`. Drops a segment
+    /// with invalid events or operations.
     pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
         debug_assert_eq!(segment.check(operations.len()), Ok(()), "only checked segments are pushed");
         let Some(shape) = self.intern_shape(segment, operations) else { return };
@@ -172,7 +173,7 @@ impl ExecutionBlock {
         shape
     }
 
-    /// Index of the shape with this outline. `None` if the outline is not balanced.
+    /// Index of the shape with this outline. `None` if the outline is invalid, for example if an exit has no enter.
     fn add_shape(&mut self, outline: &Outline) -> Option<u32> {
         let heap_bytes = &mut self.heap_bytes;
         let make = || {

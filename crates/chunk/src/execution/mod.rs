@@ -1,8 +1,9 @@
 //! How are millions of calls stored in a few bytes each?
 //!
-//! A segment is divided into parts that repeat and parts that are unique. Its events without times are its [`Shape`]. Its
-//! attributes without values are its layout. Both are stored once ([`block`]). The remaining numbers form a row: times
-//! ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own column ([`encode`], [`decode`]).
+//! Segments repeat some of their data. The events of a segment without times are its [`Shape`], and its attributes without
+//! values are its layout. Equal shapes and equal layouts are stored once ([`block`]). The remaining data of a segment form
+//! a row: ids, times ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own column
+//! ([`encode`], [`decode`]).
 
 mod attributes;
 mod block;

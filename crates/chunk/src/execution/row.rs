@@ -1,4 +1,4 @@
-//! What are the parts of a segment in a block? Numbers of its own, and references to tables.
+//! How is a segment stored in a block? As numbers of its own, and references to tables.
 //!
 //! This file and `block.rs` use each other. A block is a list of rows, and a row is read with the tables of its block.
 

@@ -31,6 +31,7 @@ pub(super) fn spread(steps: &Steps) -> (i64, u32) {
     (low, width_of(high.wrapping_sub(low).cast_unsigned()))
 }
 
+/// Writes `low` and the distances of the steps from it.
 pub(super) fn put_steps(out: &mut Vec<u8>, steps: &Steps, low: i64, width: u32) {
     put_varint(out, zigzag(low));
     put_bits(out, &steps.map(|step| step.wrapping_sub(low).cast_unsigned()), width);
@@ -49,7 +50,7 @@ pub(super) struct PackedSteps<'a> {
 }
 
 impl<'a> PackedSteps<'a> {
-    /// Writes `low` and the numbers.
+    /// Reads the output of [`put_steps`]. The numbers stay packed.
     pub(super) fn take(reader: &mut Reader<'a>, width: u8) -> Result<Self, Error> {
         let width = u32::from(width);
         let low = unzigzag(reader.varint("lowest step")?);

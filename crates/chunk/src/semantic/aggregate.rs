@@ -1,5 +1,5 @@
-//! How are samples aggregated to one value per time step? Used, for example, for a chart of a year of samples taken every
-//! second.
+//! How are samples aggregated to one value per time step? Used, for example, to chart a year of samples that were taken
+//! every second.
 
 use tacho_model::{Timestamp, Value};
 

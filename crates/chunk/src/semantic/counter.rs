@@ -3,11 +3,14 @@
 //!
 //! A slow counter is constant in most chunks, and a short part of a counter that often restarts looks like any other
 //! series. It is therefore not possible to prove that a series is a counter. But some series are provably gauges: their
-//! values fall many times, by steps of the same size as their rises ([`Movement`]). The restart of a counter is different:
+//! values fall many times, by steps of the same size as their rises ([`Movement`]). The restart of a counter is different
+//! in one of two ways:
 //!
-//! - the value after it is 0 or almost 0, at most half of a usual rise;
-//! - or, if it is another value, the step down is larger than the steps up, because a restart undoes many rises;
-//! - and restarts are rare, because a counter that restarts at every eighth change would be useless.
+//! - The value after the restart is 0 or almost 0, at most half of a usual rise.
+//! - The value after the restart is larger. Then the step down is larger than the steps up, because a restart undoes many
+//!   rises.
+//!
+//! In both cases, restarts are rare, because a counter that restarts at every eighth change would be useless.
 //!
 //! A series that falls rarely and by much, such as a heap between two collections, remains undecided and is kept exact.
 

@@ -43,7 +43,7 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents to try: those with steps slightly smaller than the smallest tolerance, and `finer` higher exponents.
+/// The exponents to try: the lowest one with a step of at most the smallest tolerance, and the next `finer` exponents.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);

@@ -51,8 +51,8 @@ fn binary(values: &[f64], share: f64) -> Vec<f64> {
     values.iter().map(one).collect()
 }
 
-/// Rounds to a multiple of an odd number. With a relative tolerance, rounds to a multiple of a power of two instead;
-/// for values of similar size, the effect is the same.
+/// Rounds to a multiple of an odd number. With a relative tolerance, rounds to a multiple of a power of two instead, so
+/// that values of similar size are rounded to multiples of the same number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -16,8 +16,8 @@ pub(super) struct Traced {
 /// Approximation of Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`. No slope is
 /// below `slope_min`.
 ///
-/// `None` if an interval cannot be reached. This is possible only if the interval is entirely below the integers
-/// that a slope of `slope_min` reaches.
+/// `None` if an interval cannot be reached, because its upper end is less than `slope_min` above the end of the previous
+/// line.
 pub(super) fn meeting(intervals: &[Interval], first: i64, slope_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: vec![first], lines: 0 };
     let (_, rest) = intervals.split_first()?;

@@ -1,6 +1,6 @@
 //! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! It uses a ladder like the ladder for numbers, but with other codecs. Each codec is one file and one line in
+//! The codecs form a ladder, like the codecs of numbers (`codec/mod.rs`). Each codec is one file and one line in
 //! [`LADDER`], or in [`READ_ONLY`] if it is no longer written.
 //!
 //! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and

@@ -4,7 +4,7 @@ use tacho_model::{Body, Entry};
 
 use super::rng::Rng;
 
-/// A log of a program, with one text per entry. `host` changes only names and numbers.
+/// A log of a program, with one text per entry.
 pub struct Log {
     pub name: &'static str,
     line: fn(&mut State) -> String,
@@ -31,6 +31,7 @@ pub const ALL: [Log; 7] = [
 ];
 
 impl Log {
+    /// The first lines of the log of this host. Each host has other numbers and another order of the texts.
     pub fn lines(&self, host: u64, count: usize) -> Vec<String> {
         let mut state =
             State { rng: Rng(host * 7_919 + 5), now_ms: 1_795_289_812_483, id: host << 32, heap: 400 };

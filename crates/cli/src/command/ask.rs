@@ -193,11 +193,22 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether a path is the directory itself or is below it. The last parts of the path need not
+/// exist.
+pub fn is_inside(path: &Path, directory: &Path) -> bool {
+    let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
+        return false;
+    };
+    let existing = path.ancestors().find_map(|above| above.canonicalize().ok());
+    existing.is_some_and(|existing| existing.starts_with(directory))
+}
+
 /// The failure to read a data directory.
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
         ErrorKind::Locked => failure.hint("a server is using it: ask that server with --server"),
+        ErrorKind::Version => failure.hint("use the newer tacho that wrote it"),
         _ => failure,
     }
 }

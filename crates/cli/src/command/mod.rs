@@ -3,6 +3,7 @@
 mod agents;
 mod ask;
 mod attach;
+mod backup;
 mod cardinality;
 mod check;
 mod delete;
@@ -21,6 +22,7 @@ mod operations;
 mod probes;
 mod query;
 mod repair;
+mod restore;
 mod serve;
 mod trace;
 mod traces;
@@ -61,6 +63,8 @@ enum Command {
     Inspect(inspect::Inspect),
     Check(check::Check),
     Repair(repair::Repair),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Cardinality(cardinality::Cardinality),
     Merge(merge::Merge),
     Delete(delete::Delete),
@@ -99,6 +103,8 @@ impl Command {
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),
             Self::Repair(repair) => repair.run(),
+            Self::Backup(backup) => backup.run(),
+            Self::Restore(restore) => restore.run(),
             Self::Cardinality(cardinality) => cardinality.run(),
             Self::Merge(merge) => merge.run(),
             Self::Delete(delete) => delete.run(),

@@ -1,6 +1,6 @@
 //! `tacho repair`: copies the readable part of a damaged data directory into a new directory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::json;
 use tacho_api::units;
@@ -38,7 +38,7 @@ impl Repair {
             let message = format!("{} is not an empty directory", self.into.display());
             return Err(Failure::usage(message).hint("name a new directory with --into"));
         }
-        if is_inside(&self.into, &self.dir) {
+        if ask::is_inside(&self.into, &self.dir) {
             let message = format!("{} is inside {}", self.into.display(), self.dir.display());
             return Err(Failure::usage(message).hint("name a directory next to it with --into"));
         }
@@ -64,16 +64,6 @@ impl Repair {
         Err(Failure::new(message)
             .hint("the old directory is unchanged: keep it until the new one has what you need"))
     }
-}
-
-/// Whether a path is the directory itself or is below it. The last parts of the path need not
-/// exist.
-fn is_inside(path: &Path, directory: &Path) -> bool {
-    let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
-        return false;
-    };
-    let existing = path.ancestors().find_map(|above| above.canonicalize().ok());
-    existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
 fn print(repaired: &Repaired) {

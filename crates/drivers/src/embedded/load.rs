@@ -34,7 +34,7 @@ pub struct Expected {
     pub ended: bool,
 }
 
-/// Fills a buffer with the bytes from an offset of a file on.
+/// Fills a buffer with bytes of a file, starting at an offset.
 pub type ReadExactAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<()>;
 
 /// Reads a segment, and passes its rows to `each` in order.
@@ -42,7 +42,8 @@ pub fn load(path: &Path, file: &File, expected: Expected, each: impl FnMut(Entry
     load_from(path, &|bytes, at| file.read_exact_at(bytes, at), expected, each)
 }
 
-/// Like [`load`], but reads with the function `read`. A check uses it to skip bad sectors.
+/// Like [`load`], but reads with the function `read`. A check passes a function that skips bad
+/// sectors.
 pub fn load_from(
     path: &Path,
     read: ReadExactAt<'_>,

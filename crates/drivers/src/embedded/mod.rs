@@ -15,6 +15,7 @@ mod load;
 mod manifest;
 mod opening;
 mod patience;
+mod pin;
 mod quarantine;
 mod scan;
 mod segments;
@@ -36,7 +37,7 @@ use tacho_store::driver::{
     Scanned, Verified,
 };
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Error, ErrorKind, Result, Table};
+use tacho_store::{Error, ErrorKind, PinnedFile, Result, Table};
 
 use compact::{Compaction, Kept};
 use format::{Action, RowRef, VALUE_BYTES_MAX};
@@ -187,7 +188,8 @@ impl Inner {
     fn put(&self, rows: &[Row]) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
         let mut files = self.files()?;
-        // Always permitted: metadata and deletes are small, and space cannot be freed without them.
+        // Metadata may always use the reserve: metadata and deletes are small, and space cannot be
+        // freed without them.
         let is_meta = rows.iter().all(|row| row.table == Table::Meta);
         let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
         self.write(&mut files.segments, &rows, purpose)?;
@@ -471,5 +473,10 @@ impl Driver for Embedded {
     async fn settle(&self) -> Result<()> {
         let inner = self.0.clone();
         blocking(move || inner.settle()).await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        let (inner, into) = (self.0.clone(), into.to_owned());
+        blocking(move || inner.files()?.segments.pin(&into)).await
     }
 }

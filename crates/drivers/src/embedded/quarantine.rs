@@ -9,7 +9,7 @@ use tacho_store::{Error, Result};
 
 use super::format::{file_name, file_number, file_path};
 
-const DIRECTORY: &str = "quarantine";
+pub const DIRECTORY: &str = "quarantine";
 /// Part of the file name of a copied end of a segment.
 const TORN: &str = ".segment.torn-";
 /// Bytes copied per step.

@@ -61,7 +61,7 @@ pub struct Given {
     pub decimal: Option<char>,
     pub thousands: Option<char>,
     pub time_column: Option<String>,
-    /// Column of the series' name. If given, the file is a long file.
+    /// Column of the values. If given, the file is a long file.
     pub value_column: Option<String>,
     pub wide: bool,
     pub texts: bool,

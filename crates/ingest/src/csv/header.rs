@@ -39,8 +39,8 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a column without a name if it has values, because it would be ignored. `cells` are the cells of a column in
-/// the head.
+/// Refuses a column without a name if it has values, because it would be ignored. `cells` returns the cells of a
+/// column in the first rows.
 pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     header: &[String],
     time_column: usize,

@@ -63,7 +63,8 @@ fn named(cell: &str) -> Option<f64> {
     }
 }
 
-/// Removes the separators. `None` if a group does not have three digits, or if the first group is just `0`.
+/// Removes the separators. `None` if a group after the first does not have three digits, or if the first group starts with
+/// `0` or has more than three digits.
 fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     for (nth, group) in whole.split(separator).enumerate() {
         let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };

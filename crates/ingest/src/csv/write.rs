@@ -81,7 +81,7 @@ fn series(names: &[String], labels: &Labels) -> String {
 
 fn time(out: &mut String, at: Timestamp) {
     let moment = jiff::Timestamp::from_nanosecond(i128::from(at));
-    // Every time of 64 bits of nanoseconds is within the range of jiff.
+    // Every 64-bit number of nanoseconds is within the range of jiff.
     let _ = moment.map(|moment| write!(out, "{moment}"));
 }
 

@@ -114,8 +114,8 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
     Decoder::default().decode(input, precision, now)
 }
 
-/// Estimated memory in bytes for heads and series that are kept from one body to the next: about 50,000 series. If a
-/// body exceeds the limit, all kept heads and series are discarded.
+/// Limit in bytes on the estimated memory of heads and series that are kept from one body to the next: about 50,000
+/// series. If the memory exceeds the limit after a body, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
 /// Decodes bodies. Remembers the heads of previous bodies.

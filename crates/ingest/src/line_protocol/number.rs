@@ -61,7 +61,8 @@ fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     (number, rest.len())
 }
 
-/// The digits at the beginning of `rest` as a time, and their count. Reads at most 18 digits, eight at a time.
+/// The digits at the beginning of `rest` as a time, and their count. Reads eight digits at once where possible. `None` if
+/// there are no digits, or if their number does not fit into an i64.
 #[inline]
 pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     let (mut number, mut digits) = (0, 0);

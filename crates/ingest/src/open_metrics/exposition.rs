@@ -1,6 +1,7 @@
-//! Which of the two formats is read? They differ in names, times and the end of the file.
+//! Which format is read, OpenMetrics or the text format of Prometheus? They differ in names, times and the end of the
+//! file.
 
-/// The two formats.
+/// Format of an exposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
     OpenMetrics,

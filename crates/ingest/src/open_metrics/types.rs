@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::exposition::Exposition;
 use crate::rows::shown;
 
-/// Limit on the metrics whose types are remembered. More metrics are an error of the sender.
+/// Limit on the metrics whose types are remembered. Samples of further metrics are not compared with a type.
 const METRICS_MAX: usize = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

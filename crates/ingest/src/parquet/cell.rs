@@ -30,7 +30,7 @@ pub enum Kind {
     Uuid,
     /// Days since 1970.
     Date,
-    /// Whether the value counts from 1970 in UTC. Otherwise it counts from 1970 in local time.
+    /// A number of `unit` since 1970, in UTC if `utc` is true, otherwise in local time.
     Timestamp {
         unit: Unit,
         utc: bool,
@@ -98,7 +98,7 @@ impl Kind {
         matches!(self, Self::Signed | Self::Unsigned | Self::Float | Self::Bool | Self::Decimal(_))
     }
 
-    /// Whether the column type itself is a time. The options for numbers and texts are ignored.
+    /// Whether the column type itself is a time. Such a column ignores the options for times that are numbers or texts.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Date | Self::Timestamp { .. } | Self::Julian)
     }
@@ -270,7 +270,7 @@ impl Cell {
         matches!(self, Self::Null)
     }
 
-    /// Length of the cell if it is a text.
+    /// Length of the cell if it is a text or a byte string, otherwise 0.
     pub fn text_bytes(&self) -> usize {
         if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
@@ -278,7 +278,7 @@ impl Cell {
     /// Appends the cell as the text of a label to `out`. A null appends nothing.
     ///
     /// # Errors
-    /// If the cell is not text.
+    /// If the cell holds bytes that are not UTF-8.
     pub fn put(&self, kind: Kind, out: &mut String) -> std::result::Result<(), String> {
         let moment = |ns: i128, out: &mut String| match jiff::Timestamp::from_nanosecond(ns) {
             Ok(at) => write!(out, "{at}"),

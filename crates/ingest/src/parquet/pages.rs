@@ -179,7 +179,7 @@ impl<R: ChunkReader> Guard<R> {
         if head.bytes as u64 + head.packed as u64 > self.left {
             return wrong("it ends after its column");
         }
-        // A text has at least the four bytes of its length.
+        // Minimum size of a value. A text has at least the four bytes of its length.
         let least = match self.physical {
             Type::INT64 | Type::DOUBLE => 8,
             Type::INT96 => 12,

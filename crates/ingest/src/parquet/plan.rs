@@ -20,7 +20,7 @@ pub struct Plan {
     pub texts: bool,
     /// Whether the file was written by [`super::Writer`].
     pub is_own: bool,
-    /// Ignored columns, each with the reason.
+    /// Names of the ignored columns.
     pub left_out: Vec<String>,
 }
 
@@ -128,7 +128,8 @@ impl Names<'_> {
         self.columns.iter().position(|column| column.kind.is_some_and(|kind| fits(column, kind)))
     }
 
-    /// Finds the column by option, by name, by type. The last choice is the first column, if it holds whole numbers.
+    /// Finds the column of times: by option, by name, then by type. The last choice is the first column, if it holds whole
+    /// numbers.
     fn time(&self) -> Result<usize, String> {
         if let Some(name) = &self.given.time_column {
             let at = self.position(name)?;

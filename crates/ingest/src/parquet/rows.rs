@@ -7,7 +7,7 @@ use crate::rows::Block;
 pub struct Place {
     /// Row group, counted from 0.
     pub group: usize,
-    /// Index of the group of value columns that are read together, counted from 0.
+    /// Index of the part, i.e. of the value columns that are read together, counted from 0.
     pub part: usize,
     /// Number of rows of the row group before this position.
     pub row: u64,

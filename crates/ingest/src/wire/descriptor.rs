@@ -1,7 +1,7 @@
 //! DICT, kind 4: how is a declared record type defined?
 //!
-//! Step before: `dict.rs`, which reads the definition. Step after: `declared.rs`, which decodes records with it. The
-//! server lists the record type with its units.
+//! Step before: `dict.rs`, which reads the definition. Step after: `declared.rs`, which decodes records with the
+//! definition. The server lists the record type with its units.
 
 use tacho_model::limits::LABEL_NAME_BYTES_MAX;
 use tacho_model::varint::{put_bytes, put_varint};

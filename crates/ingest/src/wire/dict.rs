@@ -20,7 +20,8 @@ const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
 const RECORD_TYPE: u8 = 4;
 
-/// Limit on new record types that the server has not queried yet. Further types are not listed.
+/// Limit on new record types that [`Dictionary::take_record_types`] has not returned yet. Further
+/// types are not listed.
 const NEW_TYPES_MAX: usize = 1_024;
 
 /// Memory of a string in addition to its bytes: pointer, length, reference counts, allocator overhead.

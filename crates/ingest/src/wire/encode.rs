@@ -1,6 +1,6 @@
 //! DATA, the encoder: which bytes does an agent write for records?
 //!
-//! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`. `agent/java` has its own encoder.
+//! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`. The agents have their own encoders.
 
 use tacho_model::varint::{put_bytes, put_varint, put_zigzag};
 use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};

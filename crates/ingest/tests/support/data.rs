@@ -119,7 +119,6 @@ fn definition(text: &str) -> Definition {
 pub struct Defined {
     texts: HashMap<u64, String>,
     operations: HashMap<u64, Operation>,
-    /// As displayed.
     series: HashMap<u64, tacho_model::Labels>,
 }
 

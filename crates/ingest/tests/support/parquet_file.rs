@@ -132,7 +132,7 @@ impl Column {
         Self::new(name, BYTE_ARRAY, rows, DELTA_BYTE_ARRAY, vec![Page::data(DELTA_BYTE_ARRAY, rows, body)])
     }
 
-    /// Writes a page for each short text, followed by padding.
+    /// Writes one page per row. Each page has a short text, followed by padding.
     pub fn padded(name: &str, rows: usize, length: usize) -> Self {
         let mut body = plain(b"x");
         body.resize(body.len() + length, 0);

@@ -15,7 +15,8 @@ pub(super) struct Visit<'a> {
     /// Index of the call in the shape.
     pub(super) position: usize,
     pub(super) start: Timestamp,
-    /// Self time since the last event of the previous part, ns.
+    /// Self time in this row, ns. For the call that was innermost when the row starts, it includes the time since the
+    /// last event of the previous part.
     pub(super) self_ns: u64,
     /// `None` when the call is still open at the end of the row; a later part may hold its exit.
     pub(super) end: Option<Timestamp>,

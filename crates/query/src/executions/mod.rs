@@ -1,8 +1,9 @@
 //! Which traces, operations, call trees and dependencies do these executions show?
 //!
 //! Each question is one function over [`SourceBlock`]s that the caller fetched. It returns plain data with the same
-//! fields as the answer in `docs/api.md`. Blocks may extend beyond the requested range. A call belongs to the range if
-//! its enter event is in the range.
+//! fields as the answer in `docs/api.md`. A block holds rows; a row is one part of a segment. Rows with the same sequence
+//! of events share a shape. Blocks may extend beyond the requested range. A call belongs to the range if its enter event
+//! is in the range.
 //!
 //! Each function polls for cancellation, at least once per block.
 //!

@@ -45,7 +45,7 @@ impl Parents {
     }
 
     /// Finds the row and the index of the call with this span id in this trace. Span ids of other tracers are not
-    /// found. The segments caused by such spans have no cause.
+    /// found; callers treat a segment with such a parent as if it had no cause.
     pub(super) fn find(
         &self,
         blocks: &[SourceBlock],

@@ -135,7 +135,7 @@ impl Entry {
 struct Headless(HashMap<(TraceId, u64), Entry>);
 
 impl Headless {
-    /// Returns the better entry: the known one, or another row of the trace.
+    /// Returns the better entry: the known one, or that of another row of the trace.
     fn better(&mut self, trace: TraceId, known: Entry, row: Entry) -> Entry {
         if known.base == row.base {
             return known.join(row);
@@ -159,7 +159,8 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     row.start().saturating_add_unsigned(passed)
 }
 
-/// Finds traces. Reads each row once, and the operations of each shape only once.
+/// Finds traces in two passes over the rows: the first finds the entries, the second reads request ids and HTTP statuses
+/// of the traces found. The operations of each shape are read only once.
 pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
     let gathered = gather(blocks, search, cancel)?;
     let scanned = gathered.len();

@@ -85,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// Values with one index each, in order of first appearance.
+/// Keys with values. Each key has an index, in order of first appearance.
 pub(super) struct Table<K, V> {
     positions: HashMap<K, u32>,
     pub(super) rows: Vec<(K, V)>,

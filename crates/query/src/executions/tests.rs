@@ -388,7 +388,7 @@ app serve 1/0 p50 30 30..30 total 30 self 30
 }
 
 #[test]
-fn missing_or_cyclic_parents_lose_no_span() {
+fn no_span_is_lost_if_parents_are_missing_or_cyclic() {
     let odd = check_trace(
         ODD,
         0xc,

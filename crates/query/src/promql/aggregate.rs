@@ -145,7 +145,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
             }
         }
         for index in order {
-            // A later occurrence of the same member finds no entry.
+            // At a later occurrence of the same member, its points are already taken.
             let points = std::mem::take(&mut kept[index]);
             if !points.is_empty() {
                 group.members[index].points = points;

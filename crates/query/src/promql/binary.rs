@@ -50,7 +50,8 @@ pub fn compute<'d>(
     }
 }
 
-/// Whether the operation is a filter: it returns the left operand where the comparison is true, and no value elsewhere.
+/// Whether the operation is a filter: where the comparison is true, it returns the left operand, or the vector if the
+/// other operand is a scalar; elsewhere it returns no value.
 fn filters(node: &Binary) -> bool {
     node.op.is_comparison() && !node.yields_bool
 }

@@ -1,8 +1,8 @@
 //! Which summary of the samples of a window is sufficient to compute a function?
 //!
 //! The digest of some samples can be joined with the digest of the samples that follow. Therefore overlapping windows
-//! share work (`slide.rs`), and whole chunks are read from their headers only ([`Summary`]). The functions that read
-//! digests are in `functions/`.
+//! share work (`slide.rs`), and a chunk that is completely within a window is represented by the summary in its header
+//! ([`Summary`]). The functions that read digests are in `functions/`.
 
 use tacho_chunk::Summary;
 use tacho_model::Timestamp;
@@ -99,7 +99,7 @@ pub struct Counter {
 impl Digest for Counter {
     fn of(run: &Run<'_>) -> Self {
         let (before, after) = (&run.values[..run.values.len() - 1], &run.values[1..]);
-        // Resets are only counted first, because most counters never reset, and the compiler vectorises a loop that only counts.
+        // The first loop only counts the resets: most counters never reset, and the compiler vectorises such a loop.
         let resets = before.iter().zip(after).map(|(before, after)| usize::from(after < before)).sum();
         let mut lost = Neumaier::default();
         if resets > 0 {

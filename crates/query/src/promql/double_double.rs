@@ -194,7 +194,7 @@ pub fn exponent_for(largest: f64) -> i32 {
     if exponent.abs() <= EXPONENT_PLAIN_MAX { 0 } else { exponent }
 }
 
-/// The binary logarithm of a positive number, rounded down; -1023 to -1075 for subnormal numbers.
+/// The binary logarithm of a positive number, rounded down; -1023 to -1074 for subnormal numbers.
 fn binary_exponent(value: f64) -> i32 {
     let biased = (value.to_bits() >> 52) as i32;
     if biased > 0 { biased - 1023 } else { binary_exponent(value * power_of_two(52)) - 52 }

@@ -34,7 +34,7 @@ const DIGITS_KEPT: f64 = 1e15;
 
 /// The search for short decimals pauses after this number of consecutive values without a short decimal.
 const MISSES_MAX: u32 = 8;
-/// Number of values written without a search during a pause.
+/// The pause ends when the number of misses, which counts every value of the pause, reaches this limit.
 const MISSES_PAUSE: u32 = 256;
 
 /// Writes a sequence of values as [`format_value`] does, but faster. Measured values have few decimals, and a value

@@ -167,7 +167,7 @@ impl Lowering<'_> {
         Ok(self.push(Node::Aggregate(aggregate), Type::Vector))
     }
 
-    /// Whether the argument of a call is a range of a selector without a metric name.
+    /// Whether the node is a call that reads a range selector without a metric name, such as `rate({a="b"}[5m])`.
     fn selects_several_metrics(&self, call: NodeId) -> bool {
         match &self.nodes[call] {
             Node::Call { arguments, .. } => {

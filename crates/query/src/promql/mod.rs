@@ -25,9 +25,9 @@
 //!
 //! # Functions of windows
 //! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined.
-//! Therefore overlapping windows share work (`slide.rs`), and whole chunks are read from their headers only. The
-//! `windows` of a [`Selection`] tell the reader where a [`Summary`] is sufficient. Some functions need all samples of a
-//! window (`quantile_over_time`).
+//! Therefore overlapping windows share work (`slide.rs`), and a chunk that is completely within a window is represented
+//! by the summary in its header. The `windows` of a [`Selection`] tell the reader where a [`Summary`] is sufficient. Some
+//! functions need all samples of a window (`quantile_over_time`).
 //!
 //! A few functions return a *range vector*: `derivative`, `moving_avg`, `keep_outliers_iqr`. They replace the samples
 //! in each window when the window is read; its bounds do not change. Such a function can be the argument of another

@@ -21,7 +21,8 @@ use super::{Limits, Output, Query, SeriesData};
 pub struct Selection {
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
-    /// Windows. They are set if summaries are sufficient for chunks that no window cuts.
+    /// The windows that read the data, if a summary is sufficient for each chunk that no window cuts. `None` if all
+    /// samples are needed.
     pub windows: Option<Windows>,
 }
 
@@ -32,9 +33,9 @@ pub struct Plan {
     pub(super) params: Params,
     /// One grid per node.
     pub(super) grids: Vec<Grid>,
-    /// One entry per selector or subquery.
+    /// For each node: the times that it reads, if it is a selector or a subquery.
     pub(super) references: Vec<Option<Reference>>,
-    /// For each selector: its index in `selections`.
+    /// For each node: its index in `selections`, if it is a selector.
     pub(super) sources: Vec<Option<usize>>,
     /// For each node: whether its consumer accepts summaries.
     from_summaries: Vec<bool>,
@@ -56,8 +57,8 @@ impl Plan {
         &self.params.limits
     }
 
-    /// The same plan with other limits on its evaluation. The limits on its steps were checked when the plan was
-    /// created.
+    /// Replaces the limits of the evaluation. The limits on steps have no effect, because they were checked when the plan
+    /// was created.
     pub fn set_limits(&mut self, limits: Limits) {
         self.params.limits = limits;
     }

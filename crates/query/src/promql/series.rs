@@ -29,7 +29,7 @@ pub enum Piece {
 }
 
 impl SeriesData {
-    /// Creates a piece from two columns of equal length, sorted by time.
+    /// Creates a series of one piece from two columns of equal length, sorted by time.
     pub fn new(labels: Arc<Labels>, at: Vec<Timestamp>, values: Vec<f64>) -> Self {
         debug_assert_eq!(at.len(), values.len());
         Self { labels, pieces: vec![Piece::Samples { at: Times::Explicit(at.into()), values }] }
@@ -173,7 +173,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// The sample directly before the cursor. `None` at the start, or if a summary is directly before the cursor.
+    /// The last sample before the cursor; `None` if there is none. Summaries are ignored.
     pub fn behind(&self) -> Option<(Timestamp, f64)> {
         let before = |piece: usize, index: usize| match self.pieces.get(piece)? {
             Piece::Samples { at, values } => Some((at.get(index.checked_sub(1)?)?, *values.get(index - 1)?)),

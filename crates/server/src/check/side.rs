@@ -6,14 +6,22 @@ use tacho_store::check::{Finding, FindingKind, Place};
 use tacho_store::disk::names_in;
 use tacho_store::{Error, Result};
 
-use crate::{control, record_types};
+use crate::{control, record_types, snapshots};
 
 /// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
 /// Files and directories of a data directory.
-const KNOWN: [&str; 7] =
-    ["LOCK", "journal", "chunks", "probes.json", "record_types.json", "tacho.toml", INCOMPLETE];
+const KNOWN: [&str; 8] = [
+    "LOCK",
+    "journal",
+    "chunks",
+    "probes.json",
+    "record_types.json",
+    "tacho.toml",
+    snapshots::DIRECTORY,
+    INCOMPLETE,
+];
 
 /// # Errors
 /// `Invalid` if the directory is the unfinished result of `tacho repair`.

@@ -5,7 +5,7 @@
 //!
 //! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
 //! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.
-//! They would replace the 144 lines of `settings.rs` and `environment.rs`.
+//! They would replace about 140 lines of `settings.rs` and `environment.rs`.
 
 mod address;
 mod environment;

@@ -13,6 +13,8 @@ use super::Rule;
 use crate::versioned;
 
 const VERSION: u32 = 1;
+/// Name of the file, and the newest version that this program reads.
+pub const NAME: (&str, u32) = ("probes.json", VERSION);
 
 #[derive(Clone, Debug)]
 pub(super) struct File(PathBuf);
@@ -34,7 +36,7 @@ struct Content {
 
 impl File {
     pub(super) fn of(data: &Path) -> Self {
-        Self(data.join("probes.json"))
+        Self(data.join(NAME.0))
     }
 
     /// The rules in their order. Empty if there is no file.

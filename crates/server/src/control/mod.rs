@@ -22,7 +22,7 @@ use tacho_model::Timestamp;
 use tokio::sync::watch;
 
 pub use agents::{Agent, Control as Controlled, Identity, Report, Standing};
-pub use file::Unusable;
+pub use file::{NAME as FILE, Unusable};
 pub use rules::{Refused, Rule, SCOPE_BYTES_MAX, Wanted, state_name, state_of};
 
 use crate::metrics::Metrics;

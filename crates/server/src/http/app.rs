@@ -15,6 +15,7 @@ use crate::control::Control;
 use crate::decoding::Decoding;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
+use crate::snapshots::Snapshots;
 use crate::tls::Tls;
 
 /// Limit on concurrent analyses of executions. Each may take 1 GiB of memory and uses one core.
@@ -35,6 +36,7 @@ pub struct App {
     pub control: Arc<Control>,
     pub record_types: Arc<RecordTypes>,
     pub tls: Option<Arc<Tls>>,
+    pub snapshots: Arc<Snapshots>,
     pub started: Timestamp,
     /// One permit per running analysis of executions; more wait.
     pub(super) analyses: Arc<Semaphore>,
@@ -73,6 +75,7 @@ impl App {
         let decoding = Decoding::new(config.decoding_bytes_max, config.body_bytes_max);
         Arc::new(Self {
             started: clock.now(),
+            snapshots: Snapshots::new(&config.data, store.clone(), clock.clone()),
             config,
             store,
             metrics,

@@ -29,6 +29,7 @@ mod params;
 mod probes;
 mod prometheus;
 mod records;
+mod snapshots;
 mod status;
 mod turn;
 mod write;
@@ -53,6 +54,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(cardinality::routes())
         .merge(matched::routes())
         .merge(admin::routes())
+        .merge(snapshots::routes())
         .merge(agents::routes())
         .merge(probes::routes())
         .merge(records::routes())

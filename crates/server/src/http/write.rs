@@ -1,7 +1,8 @@
 //! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
 //! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The response 204 is sent when the batch is on disk. Refused records are named, the valid ones of the request are kept.
+//! The response 204 is sent when the batch is on disk. If records are refused, the error names them, and the valid records of
+//! the request are stored.
 
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -21,7 +21,8 @@ struct Table {
 
 #[derive(Default)]
 struct Session {
-    /// Notifies the connection of the session that a newer one exists. Has a receiver while the older connection exists.
+    /// Notifies the connection of the session that a newer one exists. Has a receiver while the connection of the
+    /// session exists.
     connection: Option<Arc<watch::Sender<bool>>>,
     reported: Ping,
     claim: u64,

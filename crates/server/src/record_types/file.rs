@@ -14,6 +14,8 @@ use super::form::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
 use crate::versioned;
 
 const VERSION: u32 = 1;
+/// Name of the file, and the newest version that this program reads.
+pub const NAME: (&str, u32) = ("record_types.json", VERSION);
 
 #[derive(Clone, Debug)]
 pub(super) struct File(PathBuf);
@@ -46,7 +48,7 @@ struct KeptField {
 
 impl File {
     pub(super) fn of(data: &Path) -> Self {
-        Self(data.join("record_types.json"))
+        Self(data.join(NAME.0))
     }
 
     /// The stored forms; empty if there is no file. The error describes the fault of the file.

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_ingest::wire::{FieldType, RecordType};
 use tacho_model::Timestamp;
 
+pub use file::NAME as FILE;
 pub use form::Form;
 use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
 

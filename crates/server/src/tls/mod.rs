@@ -69,7 +69,7 @@ impl Tls {
         Ok(Arc::new(Self { files, loaded, seen, refusals: Mutex::default() }))
     }
 
-    /// UTC time at which the first certificate of `tls_cert` expires.
+    /// Earliest expiry of the certificates in `tls_cert`, in UTC.
     pub fn expires(&self) -> Option<String> {
         self.expires_seconds().map(expiry::utc)
     }

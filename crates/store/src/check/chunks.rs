@@ -24,7 +24,7 @@ struct Named {
 impl Checker {
     pub(super) fn chunk(&self, place: Place, is_key_certain: bool, row: Scanned) -> Result<Verdict> {
         let (Ok(Row { partition, clustering, .. }) | Err(Damaged { partition, clustering, .. })) = &row;
-        // Text is made only for rows with a finding.
+        // The text of the key is made only for rows with a finding.
         let named = match named(partition, clustering) {
             Ok(named) => named,
             Err(error) if error.kind() == ErrorKind::Version && row.is_ok() => return Err(error),
@@ -181,7 +181,8 @@ impl Checker {
         Verdict { findings: vec![finding], kept, records }
     }
 
-    /// The lost records of the given members. If `wrong` is empty, the records of all members are lost.
+    /// The lost records of the members in `wrong`. If `wrong` is empty, the records of all members are
+    /// lost.
     fn lost_of(&self, Named { kind, group, key }: Named, header: Option<&Header>, wrong: &[u16]) -> Lost {
         let members = self.members(kind, group).unwrap_or_default();
         let is_lost = |member: u16| match header {
@@ -199,13 +200,13 @@ impl Checker {
         self.lost(kind, &series, Some(range), header.map(|header| records(header, wrong)))
     }
 
-    /// Notes a merge number that is higher than the last one in the store's facts. The row is still sound. A merge writes the
-    /// row and the fact with its number together, and until the next flush there is no second copy of this fact. If the fact
-    /// is lost, the server continues after the highest number of all rows.
+    /// Notes a merge number that is higher than the last one in the store's facts. The row is still sound: probably the fact
+    /// was lost. A merge writes the row together with the fact that has its number, and until the next flush there is no
+    /// second copy of this fact. Without the fact, the server continues after the highest number of all rows.
     fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
-        // A key has only the lower bits of numbers from 2^31 on.
+        // A key has only the lower bits of a number from 2^31 on, so such a number is not compared.
         let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
         let highest = merge.max(of_row);
         // Older versions wrote no sequence to the facts.

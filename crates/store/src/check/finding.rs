@@ -14,7 +14,7 @@ use crate::driver::Scanned;
 pub enum Severity {
     /// No damage: a state that a running or killed server leaves.
     Note,
-    /// No stored data is damaged, but an operator should look at it.
+    /// No stored data is damaged, but an operator should look at the cause.
     Warning,
     /// Bytes differ from the bytes that were written, or data is missing.
     Damage,
@@ -34,7 +34,8 @@ impl Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
-    /// No data is lost: it follows from other rows or files, or the server determines it again.
+    /// No data is lost: the data follows from other rows or files, or the server determines the
+    /// data again.
     Derivable,
     /// Data other than records, such as a deletion.
     Fact,

@@ -23,7 +23,8 @@ use tacho_model::Random;
 use simulation::a_store_survives_faults_and_crashes;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// Opens the driver under test on a directory. The case that reopens the driver calls it twice with the same directory.
+/// Opens the driver under test on a directory. The case that reopens the driver calls the opener twice with the same
+/// directory.
 pub type Opener = Arc<dyn Fn(PathBuf) -> Boxed<Result<Arc<dyn Driver>>> + Send + Sync>;
 
 /// One case. It checks one guarantee of the trait.

@@ -27,12 +27,12 @@ pub const MARK_BYTES: usize = 16;
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Limit on the labels that one record defines, bytes when written out. Bounds the time to read them.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
-/// Limit on the memory of these labels, bytes. Equal labels of several series are stored once, and count once. The limit
-/// prevents a small record from taking a lot of memory.
+/// Limit on the memory of the labels that one record defines, bytes. Equal labels of several series are stored once, and
+/// count once. The limit prevents a small record from taking a lot of memory.
 pub const DEFINITIONS_KEPT_BYTES_MAX: usize = 256 << 20;
 /// Limit on the texts that a file defines. Further texts are written in place. Bounds the table against a hostile sender.
 pub const TEXTS_MAX: usize = 65_536;
-/// Texts longer than this are written in place, bytes.
+/// Texts of more bytes than this are written in place.
 pub const TEXT_BYTES_MAX: usize = 256;
 
 pub const FLAG_ORIGIN: u8 = 1;

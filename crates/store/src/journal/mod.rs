@@ -22,6 +22,6 @@ mod writer;
 pub use encode::Encoder;
 pub use front::Front;
 pub use lack::{Lack, is_lack};
-pub use reader::{Contents, Found, list, read, read_bytes, read_front};
+pub use reader::{Contents, Found, list, read, read_bytes, read_front, refuse_newer};
 pub use set_aside::{QUARANTINE, lost_in, quarantined, set_aside};
 pub use writer::{Failure, Writer};

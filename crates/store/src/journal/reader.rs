@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::decode::{Decoder, repeats};
 use super::format::{
     HEADERS_BYTES_MAX, Header, MARK_BYTES, RECORD_HEAD_BYTES, RECORD_MAGIC, VERSION_SINGLE, claimed_bytes,
-    file_generation, mark, take_mark, take_record,
+    decode_one, file_generation, mark, take_mark, take_record,
 };
 use super::front::Front;
 use super::search::{Search, Sound};
@@ -71,6 +71,25 @@ pub fn list(directory: &Path) -> Result<Vec<Found>> {
     }
     found.sort_unstable_by_key(|f| f.generation);
     Ok(found)
+}
+
+/// Refuses a directory with a journal of a newer version. Reads only the first header of each file.
+///
+/// # Errors
+/// `Version`; `Io`.
+pub fn refuse_newer(directory: &Path) -> Result<()> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for Found { path, .. } in list(directory)? {
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(&path).map_err(|e| Error::io("read journal", &path, e))?;
+        let read = file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes);
+        read.map_err(|e| Error::io("read journal", &path, e))?;
+        // A damaged header is left to the recovery.
+        let _ = decode_one(&bytes, &path)?;
+    }
+    Ok(())
 }
 
 /// Reads the header of a file and the length of the file.

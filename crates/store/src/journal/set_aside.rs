@@ -26,7 +26,8 @@ pub fn quarantined(directory: &Path) -> u64 {
 /// Losses of the quarantined files: one reason for each file with missing batches. They are reported until an operator
 /// removes the file.
 pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
-    // A second file of the same generation has a number appended to its name.
+    // The name need not end with `.journal`: the name of a second file of the same generation has a
+    // number appended.
     let journal = |path: PathBuf| {
         let name = path.file_name()?.to_str().filter(|name| name.contains(".journal"))?;
         Some((named_generation(name)?, path))

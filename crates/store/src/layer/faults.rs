@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::driver::{
     Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table,
     Verified,
 };
+use crate::pin::PinnedFile;
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
 
@@ -27,7 +29,8 @@ pub struct Faults {
     pub error_before: u64,
     /// The call takes effect and then reports a failure.
     pub error_after: u64,
-    /// The call takes partial effect and then fails: only the first rows of a `put`, or the first row of a scan.
+    /// The call takes partial effect and then fails: only for the first rows of a `put`, the first of several
+    /// deletes, or the first row of a scan.
     pub torn: u64,
     /// Whether puts are never torn, so that a driver with atomic puts stays atomic.
     pub whole_puts: bool,
@@ -57,7 +60,7 @@ pub struct Faulty<D> {
     frozen: tokio::sync::watch::Sender<bool>,
     /// Calls until the driver freezes; `u64::MAX` means never.
     calls_left: AtomicU64,
-    /// While set, every call fails with this kind of error.
+    /// While set, every put, scan and delete fails with this kind of error.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
     damaged: Mutex<DamagedRows>,
@@ -135,7 +138,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Makes all calls wait until [`Faulty::thaw`].
+    /// Makes all puts, scans and deletes wait until [`Faulty::thaw`].
     pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }
@@ -163,8 +166,8 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Makes every call fail with this kind of error without an effect, as with a full disk or a stopped server. `None`
-    /// ends it.
+    /// Makes every put, scan and delete fail with this kind of error without an effect, as with a full disk or a
+    /// stopped server. `None` ends the failures.
     pub fn set_broken(&self, kind: Option<ErrorKind>) {
         *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
@@ -332,5 +335,9 @@ impl<D: Driver> Driver for Faulty<D> {
 
     async fn settle(&self) -> Result<()> {
         self.inner.settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        self.inner.pin(into).await
     }
 }

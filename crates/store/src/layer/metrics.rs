@@ -2,6 +2,7 @@
 //!
 //! The counts are plain data ([`Measured`]). The caller chooses the metric names.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use crate::driver::{
     Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Scanned, Table,
     Verified,
 };
+use crate::pin::PinnedFile;
 
 /// Number of latency buckets. Their bounds double from 2^10 ns (about 1 us). The last bucket holds all calls above 2^35
 /// ns (34 s).
@@ -188,5 +190,9 @@ impl<D: Driver> Driver for Metrics<D> {
 
     async fn settle(&self) -> Result<()> {
         self.inner.settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        self.inner.pin(into).await
     }
 }

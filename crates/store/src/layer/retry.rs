@@ -5,6 +5,7 @@
 //! scan continues after its last row.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::driver::{
     Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
     Scanned, Table, Verified,
 };
+use crate::pin::PinnedFile;
 use crate::{Error, Result};
 use tacho_model::Random;
 
@@ -168,6 +170,10 @@ impl<D: Driver> Driver for Retry<D> {
 
     async fn settle(&self) -> Result<()> {
         self.inner.settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        self.inner.pin(into).await
     }
 }
 

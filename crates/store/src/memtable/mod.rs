@@ -58,7 +58,8 @@ pub const SEGMENT_SHORT_MAX_NS: u64 = CHUNK_SPAN_MAX_NS / 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bucket {
     pub span: Span,
-    /// Days from the epoch to the start of the segment; 0 for long segments.
+    /// Days from the epoch to the start of the segment or of the oldest call that it carries; 0 for
+    /// long segments.
     day: i64,
 }
 

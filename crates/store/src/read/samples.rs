@@ -29,8 +29,8 @@ use crate::{Error, Result};
 /// few rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
-/// Largest number of values that are decoded on the calling thread. Decoding them takes about 200 us. For fewer values,
-/// moving to another thread would take a large part of that time.
+/// Largest number of values that are decoded on the calling thread. Decoding so many values takes about 200 us. For
+/// fewer values, moving to another thread would take a large part of that time.
 const VALUES_INLINE_MAX: usize = 1 << 16;
 /// Values per thread when several threads decode a unit.
 const VALUES_A_THREAD: usize = 1 << 16;
@@ -310,7 +310,8 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     if samples <= VALUES_INLINE_MAX {
         return Ok(run(&jobs, range, &|| true));
     }
-    // A function, because reading the number of cores reads several files.
+    // A closure, so that the number of cores is determined only if it is needed. To determine it,
+    // several files are read.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = match samples / VALUES_A_THREAD {
         0 | 1 => 1,
@@ -318,7 +319,7 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
     let mut tasks = Vec::with_capacity(threads);
-    // Dropped with this future, when the caller stops waiting.
+    // Dropped together with this future when the caller stops waiting. The tasks then stop.
     let wanted = Arc::new(());
     let mut jobs = jobs.into_iter().peekable();
     while jobs.peek().is_some() {

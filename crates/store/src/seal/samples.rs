@@ -26,7 +26,8 @@ pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Seal
         let (columns, dropped) = open.columns(TimeRange::ALL);
         replaced += dropped as u64;
         for Column { at, values } in columns {
-            // Usually fast: there is only one class, or the slices differ in length or in the first times.
+            // The comparison is usually fast: there is only one class, or the slices differ in length or
+            // in the first times.
             match classes.iter_mut().find(|class| class.at == at) {
                 Some(class) => class.columns.push((*member, values)),
                 None => classes.push(Class { at, columns: vec![(*member, values)] }),

@@ -1,5 +1,5 @@
-//! The same words around varying numbers and ids, as in log lines. The words are stored once, and each number has its own
-//! column.
+//! The same words around varying numbers and ids, as in log lines. The words are stored once, as a template. The places of
+//! the numbers and ids in a template are its slots; each slot has its own column.
 //!
 //! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are stored next to
 //! the templates, so that all of them are compressed together.
@@ -29,11 +29,12 @@ const SLOT: u8 = 0x11;
 const TEMPLATES_MAX: usize = 4_096;
 /// Minimum number of texts per template. Below it, the headers of the slots' columns take more than a template saves.
 const ROWS_MIN: usize = 16;
-/// Limits on the number of strings. Fewer strings save too little. With more strings or slots, the table of strings could
-/// exceed the limit of readers.
+/// Limits on the number of strings, and on the number of slots of all strings. Fewer strings save too little. With more
+/// strings or slots, the table of strings could exceed the limit of readers.
 const STRINGS: RangeInclusive<usize> = 32..=CHUNK_RECORDS_MAX;
 const VALUES_MAX: usize = CHUNK_EVENTS_MAX / 2;
-/// The search stops if there are no templates after this many strings.
+/// The search for groups stops after this many strings if more than half of them began a new group, because then few
+/// strings repeat.
 const GLANCE: usize = 1_024;
 
 impl Codec for Templates {
@@ -107,7 +108,8 @@ struct Group {
     slots: Vec<Range<usize>>,
 }
 
-/// Adds groups that are large enough for a template, from strings that have none, and sets the numbers of their strings.
+/// Groups the strings without a template. Adds the groups that are large enough for a template, and sets the template
+/// numbers of their strings.
 fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: &mut [u64]) {
     let mut new = group(strings, numbers, cut);
     new.retain(|group| group.rows.len() >= ROWS_MIN);
@@ -127,7 +129,8 @@ fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: 
     }
 }
 
-/// Groups strings without a number that differ only in their slots. Returns no groups if the saving would be small.
+/// Groups the strings without a template that differ only in their slots. Returns no groups if the saving would be
+/// small.
 fn group(strings: Strings<'_>, numbers: &[u64], cut: Cut) -> Vec<Group> {
     let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let (mut groups, mut slots, mut key) = (Vec::<Group>::new(), vec![], vec![]);
@@ -270,7 +273,8 @@ fn unfold(numbers: &[u64], templates: &mut [Template<'_>], table: &Texts) -> Res
 mod tests {
     use super::*;
 
-    /// One template with this many slots, which no string uses, and one string without a template.
+    /// Decodes a template with this many slots that no string uses, and one string without a
+    /// template.
     fn unused(slots: usize) -> Result<Texts, Error> {
         let encoding = Encoding::default();
         let mut bytes = vec![];

@@ -74,7 +74,10 @@ fn failure(error: ServeError) -> Failure {
             ErrorKind::Locked => {
                 Some("stop the other server, or choose another directory with --data".into())
             }
-            ErrorKind::Version => Some("use the newer version of tacho that wrote it".into()),
+            ErrorKind::Version => Some(
+                "use the newer tacho that wrote it, or restore a backup that was made before the upgrade"
+                    .into(),
+            ),
             ErrorKind::Io => Some("choose a directory that this user may write with --data".into()),
             ErrorKind::StorageFull => Some("free space on the disk".into()),
             _ => None,

@@ -1,8 +1,8 @@
 //! `tacho tune`: recommends settings by trials on the user's own data and queries.
 //!
-//! `training.rs` samples the series, `mix.rs` provides the queries, `trial.rs` measures candidate settings one after the other
-//! (`tacho_chunk::tune` encodes, and chooses the best). `report.rs` prints the results and the recommendation, `section.rs`
-//! writes it to the configuration file.
+//! `training.rs` samples the series, `mix.rs` provides the queries, and `trial.rs` measures candidate settings one after the
+//! other. `tacho_chunk::tune` encodes the samples and chooses the best settings. `report.rs` prints the results and the
+//! recommendation. `section.rs` writes the recommendation to the configuration file.
 
 mod mix;
 mod report;

@@ -227,8 +227,8 @@ impl Gathered {
     }
 }
 
-/// Sorts samples by time. Returns their times and values. All values have the type of the first one. Of samples with equal
-/// times, only the last one is kept.
+/// Sorts samples by time, and returns their times and values. Of samples with equal times, only the last one is kept.
+/// Samples of another value type than the first sample are omitted.
 fn columns(mut samples: Vec<Sample>, range: TimeRange) -> (Vec<Timestamp>, ValueColumn) {
     samples.retain(|sample| range.contains(sample.at));
     samples.sort_by_key(|sample| sample.at);

@@ -19,7 +19,7 @@ pub struct Call<'p, 'd> {
 }
 
 impl<'p, 'd> Call<'p, 'd> {
-    /// Counts the samples read, and checks the limit of the whole query.
+    /// A counter of the samples read. It checks the limit of the whole query.
     pub fn visits(&self) -> Visits<'p> {
         self.visits.another()
     }

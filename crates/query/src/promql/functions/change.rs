@@ -31,7 +31,8 @@ fn slopes(window: &Window<'_>) -> impl Iterator<Item = (i64, f64)> {
     pairs.map(|(at, values)| (at[1], (values[1] - values[0]) / seconds(at[1].saturating_sub(at[0]))))
 }
 
-/// At each sample, the mean of the last `seconds` seconds of the window. The interval is open at the left.
+/// At each sample, the mean of the samples of the window in the `seconds` seconds up to this sample. This interval is
+/// open at the left.
 pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
@@ -141,7 +142,7 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
 
 /// Counts samples in windows of `seconds` seconds, from the end of the range backwards. The result has a sample at the
 /// end of each window that has at least `n` more samples than the previous window. The value of the sample is the
-/// difference. The oldest complete window has no previous window.
+/// difference. The oldest complete window yields no sample, because it has no previous window.
 #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };

@@ -134,7 +134,7 @@ fn make_monotonic(buckets: &mut [Bucket]) {
     }
 }
 
-/// Whether the difference of two counts is within 10^-12 of their sum.
+/// Whether the difference of two counts is less than 10^-12 times their sum.
 fn nearly_equal(a: f64, b: f64) -> bool {
     const TOLERANCE: f64 = 1e-12;
     let sum = a.abs() + b.abs();

@@ -47,7 +47,7 @@ impl Number {
         }
     }
 
-    /// The literal as a duration or time in ns. A number counts as seconds. `None` if it is NaN or does not fit.
+    /// The literal as a duration or time in ns. A number counts as seconds. `None` if it is NaN, negative or too large.
     pub fn nanoseconds(self) -> Option<i64> {
         match self {
             Self::Plain(seconds) => i64::try_from(Duration::try_from_secs_f64(seconds).ok()?.as_nanos()).ok(),
@@ -121,7 +121,8 @@ fn duration(text: &str) -> Option<Result<i64, String>> {
     Some(total.ok_or_else(|| too_long(text)))
 }
 
-/// The content of a string that is given with its quotes. An error has its distance in bytes from the first quote.
+/// The content of a string that is given with its quotes. An error holds the distance in bytes from the first quote to
+/// the fault, and the message.
 pub fn unquote(text: &str) -> Result<Cow<'_, str>, (usize, String)> {
     let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
     if text.starts_with('`') || !inner.contains('\\') {

@@ -57,7 +57,8 @@ async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Re
         world.step().await.map_err(|error| format!("step {step}: {error}"))?;
     }
     world.remove_faults();
-    // An operation that an earlier fault interrupted may still be running.
+    // The first close may fail, because an operation that an earlier fault interrupted may still be
+    // running.
     let _ = world.store()?.close().await;
     world.store()?.close().await.map_err(say)?;
     world.check().await?;
@@ -149,7 +150,8 @@ impl World {
         }
     }
 
-    /// Fails if the driver fails. Finished merges are kept.
+    /// Merges or sweeps. The store's error is ignored, because the driver may fail. Finished merges
+    /// are kept.
     async fn merge(&mut self) -> Checked {
         self.faulty.set_broken(None);
         let store = self.store()?;
@@ -171,7 +173,8 @@ impl World {
         self.check().await
     }
 
-    /// Retries until it succeeds, because an error does not say whether the deletion is in force.
+    /// Deletes records. Retries until the deletion succeeds, because an error does not say whether
+    /// the deletion is in force.
     async fn delete(&mut self) -> Checked {
         let store = self.store()?;
         let sender = self.random.below(SENDERS as u64);
@@ -406,7 +409,8 @@ fn faulty(driver: Arc<dyn Driver>, seed: u64) -> Arc<Faulty<Arc<dyn Driver>>> {
     Arc::new(Faulty::new(driver, faults))
 }
 
-/// A task of the crashed store may hold the lock of the directory a little longer.
+/// Opens the driver again. Retries, because a task of the crashed store may hold the lock of the
+/// directory a little longer.
 async fn reopen(opener: &Opener, directory: &Path) -> Result<Arc<dyn Driver>, String> {
     let mut last = String::new();
     for _ in 0..500 {

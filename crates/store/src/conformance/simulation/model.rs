@@ -54,7 +54,7 @@ pub struct Model {
     pub seq: u64,
     pub last: Arc<Batch>,
     pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
-    /// Steps of [`COARSE`] with deleted samples. The deleted samples may have been the last ones of the step.
+    /// Steps of [`COARSE`] with deleted samples. A deleted sample may have been the last one of its step.
     loose: BTreeSet<i64>,
     /// Entries in order of arrival.
     pub entries: Vec<Entry>,

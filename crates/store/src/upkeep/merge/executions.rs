@@ -1,6 +1,7 @@
 //! Merges rows of executions. Segments are moved into larger blocks, by day.
 //!
-//! A segment is stored once and has no order, so overlapping rows need no work. A row that is not merged keeps its bytes.
+//! Each segment is stored only once, and segments need no order, so overlapping rows need no work. A row that is not
+//! merged keeps its bytes.
 
 use std::collections::BTreeMap;
 

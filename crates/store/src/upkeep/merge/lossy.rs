@@ -205,8 +205,8 @@ fn simplified(
     }
 }
 
-/// Cut positions. No part is longer than a wide chunk may be, and parts of one stretch have equal size. A row with moved
-/// times stays whole, because its first and last time are known to be exact.
+/// The parts between cuts. Each stretch of times that a wide chunk may cover is divided into parts of about equal size.
+/// A row with moved times is not cut, because only its first and last time are exact.
 fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut from = 0;

@@ -5,7 +5,7 @@ import io.tachograph.overhead.CpuClock;
 /**
  * The observed program: a recursion that only waits. It has the shape of MooBench (Waller, Fittkau,
  * Hasselbring, 2014), so that figures can be compared. This package has no other class, because
- * frameworks are configured to record the whole package.
+ * some frameworks are configured to record the whole package.
  */
 public final class Monitored {
 

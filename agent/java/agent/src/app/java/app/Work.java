@@ -178,8 +178,8 @@ public final class Work {
     }
 
     /**
-     * Repeats {@code count} requests and a pause of {@code pauseMs}, and prints the duration of the
-     * longest request.
+     * Repeats a request and a pause of {@code pauseMs} for {@code seconds}, and prints the number
+     * of requests and the duration of the longest one.
      */
     private static void loop(int seconds, long pauseMs) throws InterruptedException {
         long until = System.nanoTime() + seconds * 1_000_000_000L;

@@ -98,7 +98,7 @@ public class AsyncShop {
         private static final long serialVersionUID = 1L;
     }
 
-    /** The endpoints. */
+    /** The endpoints of Spring MVC. */
     @RestController
     public static class Ads {
         @GetMapping("/users/{name}")
@@ -148,7 +148,7 @@ public class AsyncShop {
         }
     }
 
-    /** The same endpoints for JAX-RS. */
+    /** The endpoints of JAX-RS. */
     @Path("/goods")
     public static final class Rest {
         @GET

@@ -3,8 +3,8 @@ package bulletinboard.model;
 import java.time.Instant;
 
 /**
- * Figures of the whole board. Prices are in hundredths. If the board is empty, all figures except
- * {@code count} are null or zero.
+ * Figures of the whole board. Prices are in hundredths. If the board is empty, all numbers are zero
+ * and the times are null.
  */
 public record Statistics(
         long count,

@@ -19,7 +19,10 @@ import java.util.Set;
 
 /** One request, as passed to the actions. */
 record Call(Request request, String path) {
-    /** Three times the size of the largest escaped advertisement. Longer forms are invalid. */
+    /**
+     * Enough for the largest escaped advertisement: 4,320 characters of at most 9 bytes. Longer
+     * forms are refused.
+     */
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /**

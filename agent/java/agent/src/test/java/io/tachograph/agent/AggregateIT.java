@@ -80,7 +80,7 @@ class AggregateIT {
                 .sum();
     }
 
-    /** Checks that the four metrics of each operation agree. */
+    /** Checks that the count, the sum and the buckets of each operation agree. */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
         assertEquals(counts, series(got, "tacho_operation_seconds_bucket"));

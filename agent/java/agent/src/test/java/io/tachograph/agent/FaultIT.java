@@ -125,7 +125,7 @@ class FaultIT {
                             + " again; it was away once since the last line; nothing was dropped"
                             + " in the meantime",
                     told.get(3),
-                    "the second death, at the end");
+                    "the second outage is logged when the program ends");
         }
     }
 

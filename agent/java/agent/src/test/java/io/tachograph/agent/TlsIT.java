@@ -83,7 +83,10 @@ class TlsIT {
         assertEquals(1000L * CALLS, server.decoder().callsEnded, program.describe());
     }
 
-    /** Checks that the log has one line with this cause, and that the server has no record. */
+    /**
+     * Checks that the first line of the log about the server has this cause, and that the server
+     * got no bytes.
+     */
     private static void fails(WireServer server, Program program, String expected)
             throws Exception {
         program.run();

@@ -52,8 +52,8 @@ public final class RecordWriter {
      * Counts a record that could not be created.
      *
      * @param type name of the type
-     * @param thrown an exception from the program's code of a value, or an out-of-memory or stack
-     *     overflow error
+     * @param thrown an exception that the program threw while a value was read, or an out-of-memory
+     *     or stack overflow error
      */
     public static void failed(String type, Throwable thrown) {
         RecordCursor.current().fail(); // first, so that a borrowed buffer is returned in any case

@@ -20,7 +20,7 @@ final class BufferPool {
     private final AtomicLongArray free;
     private final AtomicReferenceArray<ThreadBuffer> buffers;
 
-    /** Number of buffers created; positions from this value on are empty. */
+    /** All positions from this value on are empty. */
     private final AtomicInteger made = new AtomicInteger();
 
     /**

@@ -98,7 +98,8 @@ public final class Buffers {
         ThreadBuffer own = mayHaveOne ? platform.ownedBy(thread) : null;
         ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
-            // Valid until the outermost call ends; a buffer may be free after that.
+            // The thread keeps the shared buffer until its outermost call ends. After that, it
+            // tries again to get its own.
             bufferless().hasNone = true;
             local.set(unassigned);
             return unassigned;
@@ -274,7 +275,8 @@ public final class Buffers {
      * Reclaims the buffer of a thread that has ended, if the sender has read all events of the
      * buffer.
      *
-     * @return false if the buffer has an owner or unread events
+     * @return false if the owner of the buffer is not a thread that has ended, or if the buffer has
+     *     unread events
      */
     public boolean reclaim(ThreadBuffer buffer) {
         if (!buffer.hasLostOwner() || buffer.published() != buffer.consumed()) {

@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap;
 
 /**
- * Finds the call that started a thread. The agent asks once per thread, when the thread gets its
- * buffer, so that threads without records cost nothing. A probe provides the implementation;
- * without that probe, threads have no origin.
+ * Finds the call that started a thread. The agent asks when the thread gets its buffer, or needs
+ * its context earlier, so that threads without records cost nothing. A probe provides the
+ * implementation; without that probe, threads have no origin.
  */
 public abstract class Inheritance {
     private static volatile Inheritance source;

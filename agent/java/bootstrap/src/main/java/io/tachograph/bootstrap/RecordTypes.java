@@ -36,15 +36,15 @@ public final class RecordTypes {
     private static final String WORDS = "ZJDF";
     private static final String KINDS = WORDS + "SEUTN";
 
-    /** Number of types in one process. A program usually has a few dozen. */
+    /** Maximum number of types in one process. A program usually has a few dozen. */
     public static final int COUNT_MAX = 4_096;
 
     /**
-     * Number of fields of one type; the same limit as on the wire ({@code docs/format/wire.md}).
+     * Maximum number of fields of one type, as on the wire ({@code docs/format/wire.md}).
      */
     public static final int RECORD_FIELDS_MAX = 64;
 
-    /** Number of characters in all names and units together. */
+    /** Maximum number of characters in all names and units together. */
     private static final int CHARS_MAX = 1 << 20;
 
     private static final RecordTypes SHARED = new RecordTypes(COUNT_MAX, CHARS_MAX);
@@ -56,7 +56,7 @@ public final class RecordTypes {
     private int count;
     private int chars;
 
-    /** First exception from reading a value, by type name. */
+    /** Class name of the first exception from creating a record, by type name. */
     private final Map<String, String> faults = new ConcurrentHashMap<>();
 
     private final AtomicLong failed = new AtomicLong();
@@ -159,8 +159,9 @@ public final class RecordTypes {
     }
 
     /**
-     * Counts a record of the type that could not be created. The first exception of each type is
-     * kept as text, because an exception object would keep the program's classes in memory.
+     * Counts a record of the type {@code name} that could not be created. For the first such record
+     * of each type, the class name of the exception is kept, not the exception itself, because that
+     * would keep the program's classes in memory.
      */
     public void failed(String name, Throwable thrown) {
         try {
@@ -177,7 +178,7 @@ public final class RecordTypes {
         return failed.get();
     }
 
-    /** Class of the exception, by the name of each type with a failed record. */
+    /** Class name of the first exception, by the name of each type with a failed record. */
     public Map<String, String> faults() {
         return faults;
     }

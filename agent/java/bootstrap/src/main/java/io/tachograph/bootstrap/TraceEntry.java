@@ -18,7 +18,8 @@ public final class TraceEntry {
 
     /**
      * Traces with a random number below this value are not recorded. Initially 0. A thread that
-     * found this object without a lock sees only its final fields, and 0 here ({@link Traces}).
+     * found this object without a lock may see nothing but its final fields, and 0 here ({@link
+     * Traces}).
      */
     private volatile long from;
 

@@ -22,7 +22,8 @@ class BoundsTest {
             case "record types":
                 return types(new RecordTypes(RecordTypes.COUNT_MAX, 1 << 20), count);
             case "characters":
-                // The name has {@code count - 2} characters; kinds and fields use the other two.
+                // The name has `count - 2` characters. The separators before kinds and fields are
+                // the other two.
                 return new RecordTypes(9, CHARS).id("n".repeat(count - 2), "") > 0 ? count : 0;
             case "fields":
                 String[] fields = new String[2 * count];

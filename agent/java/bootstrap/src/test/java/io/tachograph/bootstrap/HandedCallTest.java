@@ -41,8 +41,7 @@ class HandedCallTest {
     }
 
     /**
-     * A call without space is counted and has the parent of its caller as its context. Its end has
-     * no effect.
+     * A call without space is counted. Its parent is its context, and its end has no effect.
      */
     @Test
     void callsThatDoNotFitAreCounted() {

@@ -74,7 +74,7 @@ class SurroundingsIT {
         }
     }
 
-    /** Stores a nested jar without compression, because the loader reads it in place. */
+    /** Stores an entry without compression, because the loader reads nested jars in place. */
     private static void store(JarOutputStream out, String name, byte[] bytes) throws IOException {
         CRC32 crc = new CRC32();
         crc.update(bytes);

@@ -224,7 +224,7 @@ final class Watched implements AutoCloseable {
         return roots().stream().map(Call::shape).collect(Collectors.toList());
     }
 
-    /** Waits until the program has ended and all its records have arrived. */
+    /** Waits until the program has ended. The agent sends all records before the end. */
     void end() throws InterruptedException, IOException {
         boolean ended = process.waitFor(END_S_MAX, TimeUnit.SECONDS);
         if (!ended || process.exitValue() != 0) {

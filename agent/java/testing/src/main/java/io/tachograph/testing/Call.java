@@ -7,7 +7,7 @@ import java.util.TreeMap;
 
 /** One call of a trace as the server received it, with its callees. */
 public final class Call {
-    /** The operation in the last part of its segment. */
+    /** The operation according to the last received part of its segment. */
     public String operation;
 
     public final int kind;

@@ -13,7 +13,7 @@ import java.util.Map;
 /**
  * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. It
  * refuses the same input as the real server: ids that are not defined on the connection, exits
- * without a call, and parts that do not continue the previous one.
+ * without a call, and parts whose carried calls are not the open calls of the previous part.
  */
 public final class Decoder {
     private final Session session;
@@ -40,8 +40,8 @@ public final class Decoder {
     public long segmentParts;
 
     /**
-     * Number of parts that do not continue the previous one, because calls were dropped between
-     * them.
+     * Number of parts that do not have the number after that of the previous part, because calls
+     * were dropped between them.
      */
     public long gaps;
 

@@ -91,7 +91,7 @@ final class NativeFrames implements Receiver {
         }
     }
 
-    /** Counts enters and exits in a DATA frame. The body is read from the frame number onwards. */
+    /** Counts enters and exits in a DATA frame. The position of the body is after the frame number. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

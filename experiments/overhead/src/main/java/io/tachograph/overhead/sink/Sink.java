@@ -15,8 +15,8 @@ import java.util.List;
 
 /**
  * The cheapest receiver that counts records, in its own process. First prints {@code PORT n}. When
- * its standard input has ended and all senders have disconnected, prints {@code RESULT} and the
- * counts.
+ * its standard input has ended and all senders have disconnected, for which it waits at most 10 s,
+ * prints {@code RESULT} and the counts.
  */
 public final class Sink {
     private static final int SOCKET_BYTES = 1 << 20;
@@ -65,7 +65,7 @@ public final class Sink {
             System.out.println("PORT " + listener.getLocalPort());
             InputStream until = System.in;
             while (until.read() >= 0) {
-                // The thread runs until the process ends.
+                // Only the end of the input matters.
             }
         }
         long deadline = System.currentTimeMillis() + GONE_MILLIS;

@@ -1,2 +1,5 @@
-/** The first class in the agent's own class loader. It lists the probes and starts the core. */
+/**
+ * The first classes in the agent's own class loader. {@code Startup} lists the probes and starts
+ * the core.
+ */
 package io.tachograph.agent.inside;

@@ -69,8 +69,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the method that the program calls. Without an agent, the only class of the agent
-     * that this method uses is {@code Records}.
+     * Generates the method that the program calls. Without an agent, {@code Records} is the only
+     * other class that this method uses.
      */
     private void entrance(Declared record, String holder) {
         String parameters = parameters(record);

@@ -140,7 +140,10 @@ public final class TraceKeeper implements Runnable {
         return share + 2 * Math.sqrt(share) + 1;
     }
 
-    /** Reports a change only after two consecutive intervals, so that a burst is not reported. */
+    /**
+     * Reports unrecorded traces only after two consecutive intervals, so that a burst is not
+     * reported, and their end only after {@link #QUIET_MIN} intervals.
+     */
     private void tell(double rate) {
         boolean leavesOut = counts.leftOut() > leftOutBefore;
         leftOutBefore = counts.leftOut();

@@ -23,8 +23,8 @@ final class FaultHandler extends StackManipulation.AbstractBase {
     private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');
 
     /**
-     * Size of the operand stack in addition to the exception: the array twice, the index twice, a
-     * long.
+     * Maximum size of the operand stack in addition to the exception. The stack has at most 6
+     * words: an array, an index and two longs. By then the word of the exception is free again.
      */
     private static final int STACK = 5;
 

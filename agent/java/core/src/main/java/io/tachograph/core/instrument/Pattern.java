@@ -98,10 +98,10 @@ final class Pattern {
 
     /**
      * True if the text of a pattern matches the name. This runs for every loaded class, with any
-     * pattern that a user may write. Backtracking is therefore limited to the part after the last
-     * star and the last two dots. An earlier star before a matched dot needs no second try: a star
-     * matches no dot, so every match of the star leads to the same dot and the same rest of the
-     * name. Earlier two dots before a matched group need no second try either.
+     * pattern that a user may write. Backtracking is therefore limited to the last star and the
+     * last {@code ..} before the current position. An earlier star needs no second try if a dot was
+     * matched after it: a star matches no dot, so every match of the star leads to the same dot and
+     * the same rest of the name. An earlier {@code ..} needs no second try either.
      */
     private static boolean matches(String text, String name) {
         int at = 0;

@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Finds out whether the classes of a loader can see the inlined code. Some loaders delegate only
- * {@code java.*} to the bootstrap loader (OSGi by default). A class that is changed in such a
- * loader would throw {@code NoClassDefFoundError} in the program.
+ * Finds out whether a loader finds the agent's classes to which inlined code refers. Some loaders
+ * delegate only {@code java.*} to the bootstrap loader (OSGi by default). A class that is changed
+ * in such a loader would throw {@code NoClassDefFoundError} in the program.
  */
 final class Visibility {
     private final Map<ClassLoader, Boolean> known =

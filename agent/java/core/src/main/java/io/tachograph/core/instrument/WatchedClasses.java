@@ -51,7 +51,10 @@ final class WatchedClasses {
         listener = toPut;
     }
 
-    /** Stores the decision that the byte code of the class follows, now or after the change. */
+    /**
+     * Stores the decision that the byte code of the class follows: already now, or at the end of
+     * the transformation that is running.
+     */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
         synchronized (this) {

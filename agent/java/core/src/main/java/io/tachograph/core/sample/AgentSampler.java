@@ -6,8 +6,8 @@ import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
 
 /**
- * Counts and costs of the agent itself. Two threads call it: the thread of the samplers, and the
- * sender before the program ends. It therefore has no state.
+ * Counts of the agent itself: records sent and dropped, bytes, connections. Two threads call it:
+ * the thread of the samplers, and the sender before the program ends. It therefore has no state.
  */
 final class AgentSampler implements Sampler {
     private final Totals totals;

@@ -16,7 +16,7 @@ import java.util.Map;
 
 /**
  * Processor time, memory, garbage collection, threads and classes of the JVM. The names of the
- * series are those of the Prometheus client for Java.
+ * series follow those of the Prometheus client for Java.
  */
 final class JvmSampler implements Sampler {
     private static final double NANOS = 1e9;

@@ -10,8 +10,8 @@ import java.util.ArrayDeque;
 
 /**
  * Packs records into numbered DATA frames and keeps the frames until the server acknowledges them,
- * across reconnects. The size is bounded in bytes. A record that does not fit is refused, and the
- * caller counts its content.
+ * across reconnects. The size is bounded in bytes: callers ask {@link #isFull} before each record,
+ * and drop and count a record for which there is no space.
  *
  * <p>Before: {@link RingReader}. After: {@link Link}.
  */

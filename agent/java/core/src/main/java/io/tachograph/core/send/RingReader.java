@@ -144,7 +144,7 @@ final class RingReader {
 
     /**
      * Keeps an unrecorded call without an exit from suppressing its thread permanently. @param now
-     * any clock
+     * time of any clock, ns
      */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();

@@ -11,12 +11,10 @@ import java.net.UnknownHostException;
 final class ServerAddress {
     static final int PORT = 7071;
 
-    /**
-     * Host names, IPv4 addresses, and IPv6 addresses with a zone. A URL does not match because of
-     * its slashes.
-     */
+    /** Host names and IPv4 addresses. A URL does not match because of its slashes. */
     private static final String NAME = "[\\p{L}\\p{N}._-]+";
 
+    /** IPv6 addresses, with or without a zone. */
     private static final String LITERAL6 = "[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[\\p{L}\\p{N}._-]+)?";
 
     private final String host;

@@ -67,7 +67,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * Ends such a loop.
+     * Ends the loop for which {@link #room} made space.
      *
      * @param count number of events written since {@link #room}
      * @param exitCount number of exits among them
@@ -90,7 +90,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * @return false if the segment has the maximum number of attributes
+     * @return false if this part has the maximum number of attributes
      */
     public boolean attribute(int call, String key, String value) {
         if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
@@ -112,7 +112,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * @return false if the segment has the maximum number of attributes
+     * @return false if this part has the maximum number of attributes
      */
     public boolean attribute(int call, String key, long value) {
         if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {

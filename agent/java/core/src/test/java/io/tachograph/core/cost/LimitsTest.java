@@ -63,7 +63,7 @@ class LimitsTest {
 
     @Test
     void theHottestMethodsAreSwitchedOffUntilTheBudgetIsKept() {
-        // 2.11 million calls of 100 ns are 21 % of a second; the sender uses 0.0211 s.
+        // 2.11 million calls of 100 ns are 21 % of a second; the sender uses 2 %.
         Limits slight = new Limits(0, 210_000);
         assertEquals("", judge(slight, window(1_000_000, SECOND, SECOND / 50)));
         assertEquals(

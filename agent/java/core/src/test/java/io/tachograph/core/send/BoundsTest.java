@@ -117,7 +117,8 @@ class BoundsTest {
     private static int fault(int bytes) throws FrameReader.Damaged {
         BodyReader body = bodyOf(new ProbeReport().rule(1, "x".repeat(bytes)).frame());
         for (int field = 0; field < 7; field++) {
-            body.varint(); // revision, three counts, number of rules, methods of the rule
+            // revision, three counts, number of rules, position and methods of the rule
+            body.varint();
         }
         return kept(body.string(), bytes);
     }

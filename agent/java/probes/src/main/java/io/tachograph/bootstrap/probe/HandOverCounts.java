@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
  *
  * <pre>
  * word    48 bits: of the hash of queue and object, never 0 | 16 bits: count; 0: free
- * bucket  8 words, a cache line, chosen by other bits of the hash
+ * bucket  8 words (one cache line); other bits of the hash select the bucket
  * </pre>
  *
  * Two pairs of queue and object share a count if 58 bits of their hashes agree. An increment takes

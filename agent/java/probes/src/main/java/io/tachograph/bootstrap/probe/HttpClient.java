@@ -88,7 +88,7 @@ public final class HttpClient {
     }
 
     /**
-     * Adds the header with the trace context of the caller.
+     * Adds the header with the trace context of this call.
      *
      * @param inside a look-up on the class of {@code request}, which has the method {@code
      *     setSystemHeader}

@@ -136,8 +136,7 @@ public final class HttpServer {
     }
 
     /**
-     * Ends the request when the stream of the answer's body is closed, or was closed before its
-     * time.
+     * Ends the request when the stream of the answer's body is closed after the status was sent.
      */
     public static void written(Object body) {
         LaterAnswer answer = LaterAnswer.of(body);

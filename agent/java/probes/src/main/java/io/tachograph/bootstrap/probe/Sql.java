@@ -14,12 +14,12 @@ import java.util.regex.Pattern;
  * literal, or if a quote is not closed, the shape ends with {@code ...}. After: {@link SqlShape}.
  */
 final class Sql {
-    /** Number of characters to read. A bulk insert may have megabytes. */
+    /** Maximum number of characters to read. A bulk insert may have megabytes. */
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Number of tokens to read. A name rarely has more. A text with more tokens usually has rows or
-     * values that are folded, and these look like the ones before them.
+     * Maximum number of tokens to read. A name rarely has more. A text with more tokens usually has
+     * rows or values that are folded, and these look like the ones before them.
      */
     private static final int TOKENS_MAX = 1_000;
 
@@ -473,15 +473,16 @@ final class Sql {
         }
     }
 
-    /**
-     * True if a quote, or a character that can hide a quote, is before the next sign or the end.
-     */
+    /** As {@link #hasQuote}, for the text before the next {@code sign} or the end. */
     private boolean hasQuoteBefore(char sign) {
         int close = text.indexOf(sign, at + 1);
         return hasQuote(at + 1, close < 0 ? text.length() : close);
     }
 
-    /** True if a quote, or a character that can hide a quote, is in the range. */
+    /**
+     * True if the range has a quote, or the begin of a comment or of a string such as {@code
+     * $$..$$}, in which a quote has no meaning.
+     */
     private boolean hasQuote(int from, int to) {
         for (int i = from; i < to; i++) {
             char c = text.charAt(i);

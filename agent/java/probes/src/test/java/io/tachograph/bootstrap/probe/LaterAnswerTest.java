@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 public class LaterAnswerTest {
     private static final long PATIENCE_S = 120;
 
-    /** A wrapper class of the program that implements the interface of the server's API. */
+    /** An interface of a server's API. The tests implement it, as a wrapper class would. */
     public interface Response {
         int getStatus();
     }

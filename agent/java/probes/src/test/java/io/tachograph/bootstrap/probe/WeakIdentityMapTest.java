@@ -9,10 +9,7 @@ import org.junit.jupiter.api.Test;
 import java.lang.management.ManagementFactory;
 
 class WeakIdentityMapTest {
-    /**
-     * An object that is equal to all objects and has a constant hash. The test fails if one of its
-     * methods is called.
-     */
+    /** An object whose {@code equals} and {@code hashCode} fail the test if they are called. */
     private static final class Rude {
         @Override
         public boolean equals(Object other) {

@@ -1,0 +1,85 @@
+//! Removes old backups, and the objects that no backup needs any more.
+
+use std::collections::{BTreeMap, HashSet};
+
+use jiff::tz::TimeZone;
+use tacho_store::{Error, Result};
+
+use crate::record::{Id, Record};
+use crate::repository::{Lock, Repository, Work};
+
+/// Which backups to keep. A backup is kept if one of the rules keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// The newest backups of each data directory.
+    pub last: usize,
+    /// The newest backup of each of the last days with a backup, in UTC.
+    pub daily: usize,
+}
+
+/// Result of a prune.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    pub kept: Vec<Id>,
+    pub removed: Vec<Id>,
+    /// Objects that were removed, and their bytes.
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+/// The backups to keep. The rules apply to each data directory separately.
+pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
+    let mut by_origin: BTreeMap<(&str, &str), Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        by_origin.entry(record.origin()).or_default().push(record);
+    }
+    let mut kept = HashSet::new();
+    for backups in by_origin.values_mut() {
+        backups.sort_by_key(|record| std::cmp::Reverse((record.time, &record.id)));
+        kept.extend(backups.iter().take(keep.last).map(|record| &record.id));
+        let mut days = HashSet::new();
+        for record in backups {
+            let day = record.time.to_zoned(TimeZone::UTC).date();
+            if days.len() < keep.daily && days.insert(day) {
+                kept.insert(&record.id);
+            }
+        }
+    }
+    kept
+}
+
+/// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
+///
+/// # Errors
+/// `Invalid` if `keep` keeps nothing; `Locked` while a backup is made or restored. `Corrupt` or `Version` if a record cannot be
+/// read, because its objects are unknown: nothing is removed then.
+pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {
+    if keep == Keep::default() {
+        return Err(Error::invalid("no backup would be kept"));
+    }
+    repository.check_format()?;
+    let _lock = repository.lock(Lock::Exclusive)?;
+    let ids = repository.ids()?;
+    let records = ids.iter().map(|id| repository.record(id)).collect::<Result<Vec<Record>>>()?;
+    let chosen = choose(&records, keep);
+    let (kept, removed): (Vec<Id>, Vec<Id>) = ids.iter().cloned().partition(|id| chosen.contains(id));
+    let needed: HashSet<_> = records
+        .iter()
+        .filter(|record| chosen.contains(&record.id))
+        .flat_map(|record| record.files.iter().map(|file| file.sha256))
+        .collect();
+    let objects = repository.objects()?;
+    let unused: Vec<_> = objects.into_iter().filter(|(hash, _)| !needed.contains(hash)).collect();
+    if !dry_run {
+        // First the records: a record never names a removed object.
+        repository.remove_records(&removed)?;
+        repository.clean()?;
+        work.total = unused.len() as u64;
+        for (hash, _) in &unused {
+            repository.remove_object(*hash)?;
+            work.advance(1)?;
+        }
+    }
+    let bytes = unused.iter().map(|(_, bytes)| bytes).sum();
+    Ok(Pruned { kept, removed, objects: unused.len() as u64, bytes })
+}

@@ -1,0 +1,218 @@
+//! A repository in a directory, of this machine or of a mounted file system. Symbolic links and other special files in it are
+//! refused, so nothing outside of it is read or written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, OFlags, fadvise};
+use tacho_store::disk::{make_directory, private_file};
+use tacho_store::lock::DirectoryLock;
+use tacho_store::{Error, Result, draw_id};
+
+use super::{Guard, Incoming, Lock, Place};
+use crate::PART_BYTES;
+use crate::hash::{Hash, Hasher};
+
+/// Unfinished files, which a later backup removes.
+const INCOMING: &str = "incoming";
+/// Folders within folders: `objects/ab/`.
+const DEPTH_MAX: usize = 3;
+
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    pub const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Checks that a folder is a real directory. Returns `false` if it does not exist.
+    fn has_folder(&self, folder: &str) -> Result<bool> {
+        let mut path = self.path.clone();
+        for part in folder.split('/').filter(|part| !part.is_empty()) {
+            path.push(part);
+            match std::fs::symlink_metadata(&path) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => {
+                    let message = "not a directory: the backup repository was changed by another program";
+                    return Err(Error::corrupt(message).with("path", path.display()));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(Error::io("read", &path, error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Creates a folder if it is missing.
+    fn make_folder(&self, folder: &str) -> Result<PathBuf> {
+        let path = self.path.join(folder);
+        if !self.has_folder(folder)? {
+            make_directory(&path).map_err(|e| Error::io("make directory", &path, e))?;
+        }
+        Ok(path)
+    }
+
+    fn list_below(&self, folder: &str, depth: usize, found: &mut Vec<(String, u64)>) -> Result<()> {
+        let path = self.path.join(folder);
+        let failed = |error| Error::io("list", &path, error);
+        let entries = match std::fs::read_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            // Our own names are ASCII. A name that is not a text cannot be one of them.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() && !folder.is_empty() && depth < DEPTH_MAX {
+                self.list_below(&name, depth + 1, found)?;
+            } else {
+                let length = if kind.is_file() { entry.metadata().map_err(failed)?.len() } else { 0 };
+                found.push((name, length));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place for Directory {
+    fn location(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<(String, u64)>> {
+        let mut found = Vec::new();
+        if self.has_folder(folder)? {
+            self.list_below(folder, 0, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn open(&self, name: &str) -> Result<Option<(u64, Box<dyn Read + Send>)>> {
+        let path = self.path.join(name);
+        if !self.has_folder(name.rsplit_once('/').map_or("", |(folder, _)| folder))? {
+            return Ok(None);
+        }
+        match open_plain(&path) {
+            Ok((length, file)) => Ok(Some((length, Box::new(file)))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("open", &path, error)),
+        }
+    }
+
+    fn begin(&self) -> Result<Box<dyn Incoming + '_>> {
+        let path = self.make_folder(INCOMING)?.join(format!("{:032x}", draw_id()));
+        let file = private_file().write(true).create_new(true).open(&path);
+        let file = file.map_err(|e| Error::io("create", &path, e))?;
+        Ok(Box::new(NewFile { directory: self, path, file }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        if !self.has_folder(name.rsplit_once('/').map_or("", |(folder, _)| folder))? {
+            return Ok(());
+        }
+        let path = self.path.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn settle(&self, folder: &str) -> Result<()> {
+        sync_directory(&self.path.join(folder))
+    }
+
+    fn clean(&self) -> Result<()> {
+        self.list(INCOMING)?.iter().try_for_each(|(name, _)| self.remove(name))
+    }
+
+    fn lock(&self, lock: Lock) -> Result<Guard> {
+        match lock {
+            Lock::Exclusive => Ok(Box::new(DirectoryLock::acquire(&self.path)?)),
+            // Changes nothing: the repository may be on a read-only medium.
+            Lock::Shared => Ok(Box::new(DirectoryLock::share(&self.path)?)),
+        }
+    }
+}
+
+/// Opens a plain file for reading. Does not follow a symbolic link, and does not wait for the writer of a FIFO.
+fn open_plain(path: &Path) -> io::Result<(u64, File)> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);
+    let file = opened.map_err(|error| match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => not_a_file("a symbolic link"),
+        _ => error,
+    })?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(not_a_file("not a plain file"));
+    }
+    Ok((found.len(), file))
+}
+
+fn not_a_file(what: &str) -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidInput,
+        format!("it is {what}: the backup repository was changed by another program"),
+    )
+}
+
+fn sync_directory(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|e| Error::io("sync directory", path, e))
+}
+
+/// A file in `incoming/`.
+struct NewFile<'a> {
+    directory: &'a Directory,
+    path: PathBuf,
+    file: File,
+}
+
+impl NewFile<'_> {
+    /// The hash of the bytes on disk.
+    fn read_back(&self) -> io::Result<Hash> {
+        let (_, mut file) = open_plain(&self.path)?;
+        // Without the pages of the cache, the bytes come from the disk. The advice may have no effect.
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        let (mut hasher, mut part) = (Hasher::default(), vec![0; PART_BYTES]);
+        loop {
+            match file.read(&mut part)? {
+                0 => return Ok(hasher.finish()),
+                read => hasher.update(&part[..read]),
+            }
+        }
+    }
+}
+
+impl Incoming for NewFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| Error::io("write", &self.path, e))
+    }
+
+    fn finish(self: Box<Self>, name: &str, hash: Hash) -> Result<()> {
+        self.file.sync_all().map_err(|e| Error::io("sync", &self.path, e))?;
+        let found = self.read_back().map_err(|e| Error::io("read back", &self.path, e))?;
+        if found != hash {
+            let message = format!("wrote bytes with the hash {hash} and read back {found}: check the disk");
+            return Err(Error::corrupt(message).with("path", self.path.display()));
+        }
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let folder = self.directory.make_folder(folder)?;
+        let to = self.directory.path.join(name);
+        std::fs::rename(&self.path, &to).map_err(|e| Error::io("rename", &to, e))?;
+        sync_directory(&folder)
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        // After the rename the file does not exist under this name.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

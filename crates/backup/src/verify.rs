@@ -1,0 +1,90 @@
+//! Reads every object of backups and compares it with its name.
+
+use std::collections::{BTreeMap, HashSet};
+
+use tacho_store::{Error, ErrorKind, Result};
+
+use crate::hash::Hash;
+use crate::record::Id;
+use crate::repository::{Lock, Repository, Work};
+
+/// Something in a repository that is not as it was written.
+#[derive(Debug)]
+pub struct Fault {
+    /// The object; `None` for a record.
+    pub object: Option<Hash>,
+    pub reason: Error,
+    /// The backups that cannot be restored because of it.
+    pub backups: Vec<Id>,
+}
+
+/// Result of a verification.
+#[derive(Debug, Default)]
+pub struct Verified {
+    pub backups: u64,
+    pub objects: u64,
+    pub bytes: u64,
+    pub faults: Vec<Fault>,
+    /// Objects that no readable backup needs: rests of interrupted backups, which a prune removes.
+    pub unused: u64,
+}
+
+/// Verifies the backups with these ids, or all of them.
+///
+/// # Errors
+/// `Invalid` if a backup does not exist; `Locked`; `Io`. Damage is no error: it is in the result.
+pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Result<Verified> {
+    let _lock = repository.lock(Lock::Shared)?;
+    repository.check_format()?;
+    let all = repository.ids()?;
+    let mut verified = Verified::default();
+    if let Some(absent) = only.iter().find(|id| !all.contains(id)) {
+        return Err(Error::invalid(format!("no backup {absent} in {}", repository.location())));
+    }
+    let mut needed: BTreeMap<(Hash, u64), Vec<Id>> = BTreeMap::new();
+    let mut used = HashSet::new();
+    for id in &all {
+        let is_wanted = only.is_empty() || only.contains(id);
+        let record = match repository.record(id) {
+            Ok(record) => record,
+            Err(reason) if is_damage(&reason) => {
+                let fault = Fault { object: None, reason, backups: vec![id.clone()] };
+                verified.faults.extend(is_wanted.then_some(fault));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        used.extend(record.files.iter().map(|file| file.sha256));
+        if !is_wanted {
+            continue;
+        }
+        verified.backups += 1;
+        for file in &record.files {
+            let backups = needed.entry((file.sha256, file.bytes)).or_default();
+            // The files of a record are together, so a repetition is always the last one.
+            if backups.last() != Some(id) {
+                backups.push(id.clone());
+            }
+        }
+    }
+    verified.unused = repository.objects()?.keys().filter(|hash| !used.contains(hash)).count() as u64;
+    work.total = needed.keys().map(|(_, bytes)| bytes).fold(0, |sum, bytes| sum.saturating_add(*bytes));
+    for ((hash, bytes), backups) in needed {
+        verified.objects += 1;
+        let before = work.done;
+        let read = repository.read_object(hash, bytes, &mut |part| work.advance(part.len() as u64));
+        verified.bytes += work.done - before;
+        match read {
+            Ok(()) => {}
+            Err(reason) if is_damage(&reason) || reason.kind() == ErrorKind::Io => {
+                verified.faults.push(Fault { object: Some(hash), reason, backups });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(verified)
+}
+
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Version)
+}

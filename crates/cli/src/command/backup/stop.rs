@@ -1,0 +1,48 @@
+//! Ends long work at Ctrl-C or SIGTERM, so that it can remove what it began.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tacho_store::{Error, ErrorKind, Result};
+use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+use crate::signal;
+
+/// The message of the error by which work ends.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// Whether work should end.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// From now on, signals end the work instead of the process.
+    pub fn of_signals(runtime: &Runtime) -> Result<Self, Failure> {
+        let stop = Self::default();
+        let on_signal = stop.clone();
+        let first = {
+            let _inside = runtime.enter();
+            signal::stop().map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?
+        };
+        runtime.spawn(async move {
+            first.await;
+            on_signal.0.store(true, Ordering::Relaxed);
+            if let Ok(second) = signal::stop() {
+                second.await;
+                // The user does not want to wait, for example for the end of a check.
+                std::process::exit(Failure::INTERRUPTED);
+            }
+        });
+        Ok(stop)
+    }
+
+    /// # Errors
+    /// `Closed` if the work should end.
+    pub fn check(&self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Closed, INTERRUPTED));
+        }
+        Ok(())
+    }
+}

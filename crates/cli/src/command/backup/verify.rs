@@ -1,0 +1,91 @@
+//! `tacho backup verify`: reads all objects of backups.
+
+use serde_json::{Value, json};
+use tacho_api::units;
+use tacho_backup::{Fault, Id, Verified, Work, verify};
+
+use super::stop::Stop;
+use super::{existing, failed};
+use crate::command::{ask, findings};
+use crate::failure::Failure;
+
+/// Read every file of the backups, and compare it with its checksum
+///
+/// Exit code: 0 no damage, 1 damage, 2 wrong arguments.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho backup verify /backup/tacho
+  tacho backup verify /backup/tacho 20260301T020000Z-7f3a --json")]
+pub struct Verify {
+    /// Repository
+    repository: String,
+    /// Backups to verify, as `tacho backup list` names them [default: all]
+    #[arg(value_name = "ID")]
+    ids: Vec<Id>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verify {
+    pub fn run(self) -> Result<(), Failure> {
+        let repository = existing(&self.repository)?;
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let stop = Stop::of_signals(&runtime)?;
+        let verified = findings::with_progress("verify", |progress| {
+            verify(&repository, &self.ids, &mut Work::new(progress, &|| stop.check()))
+        })
+        .map_err(failed)?;
+        if self.json {
+            print_json(&verified);
+        } else {
+            print(&verified);
+        }
+        if verified.faults.is_empty() {
+            return Ok(());
+        }
+        let count = units::counted(verified.faults.len() as u64, "fault", "faults");
+        Err(Failure::new(format!("{count} in {}", repository.location())).hint(
+            "remove the damaged object: the next backup writes it again if the data directory still has the file",
+        ))
+    }
+}
+
+fn named(backups: &[Id]) -> String {
+    backups.iter().map(Id::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn print(verified: &Verified) {
+    for Fault { reason, backups, .. } in &verified.faults {
+        println!("{reason}\n  cannot be restored: {}", named(backups));
+    }
+    println!(
+        "{}: {} in {} read",
+        units::counted(verified.backups, "backup", "backups"),
+        units::bytes(verified.bytes),
+        units::counted(verified.objects, "object", "objects"),
+    );
+    if verified.unused > 0 {
+        let unused = units::counted(verified.unused, "object is", "objects are");
+        println!("{unused} in no backup; tacho backup prune removes them");
+    }
+}
+
+fn print_json(verified: &Verified) {
+    let faults: Vec<Value> = verified.faults.iter().map(fault_json).collect();
+    ask::print_json(&json!({
+        "backups": verified.backups,
+        "objects": verified.objects,
+        "bytes": verified.bytes,
+        "unused": verified.unused,
+        "faults": faults,
+    }));
+}
+
+fn fault_json(fault: &Fault) -> Value {
+    json!({
+        "object": fault.object,
+        "reason": fault.reason.to_string(),
+        "backups": fault.backups,
+    })
+}

@@ -1,0 +1,151 @@
+//! `tacho restore`: restores a backup into a new directory, and checks it.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use tacho_api::{time, units};
+use tacho_backup::{Id, Record, Repository, Work, restore};
+use tacho_server::check::{Report, Source};
+use tacho_store::ErrorKind;
+use tacho_store::check::{Depth, Severity};
+
+use super::backup::stop::Stop;
+use super::backup::{existing, failed, record_json};
+use super::{ask, findings};
+use crate::failure::Failure;
+
+/// Restore a backup into a new data directory
+///
+/// The command compares every file with its checksum, and then checks the directory as `tacho check` does. The directory gets
+/// its name when all of this has succeeded. Exit code: 0 restored, 1 not restored, 2 wrong arguments.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho restore /backup/tacho /var/lib/tacho
+  tacho restore /backup/tacho ./drill --at 2026-03-01T12:00:00Z
+  tacho restore /backup/tacho ./drill --at 20260301T020000Z-7f3a")]
+pub struct Restore {
+    /// Repository
+    repository: String,
+    /// New data directory; it must be empty or absent
+    to: PathBuf,
+    /// The backup: an id, its beginning, or a time: the newest backup that is not later [default: the newest]
+    #[arg(long, value_name = "TIME|ID", allow_hyphen_values = true)]
+    at: Option<String>,
+    /// Also restore a directory that was damaged when it was backed up
+    #[arg(long)]
+    allow_damaged: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Restore {
+    pub fn run(self) -> Result<(), Failure> {
+        let repository = existing(&self.repository)?;
+        let record = chosen(&repository, self.at.as_deref())?;
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let stop = Stop::of_signals(&runtime)?;
+        let check = || stop.check();
+        let restored = findings::with_progress("restore", |progress| {
+            restore(&repository, &record, &self.to, &mut Work::new(progress, &check))
+        });
+        let restored = restored.map_err(|error| match error.kind() {
+            ErrorKind::Corrupt => failed(error).hint("tacho backup list shows other backups"),
+            _ => failed(error),
+        })?;
+        let unreadable = |e| ask::unreadable(restored.directory(), &e);
+        let mut source =
+            runtime.block_on(Source::open(restored.directory(), Depth::Whole)).map_err(unreadable)?;
+        let report = findings::with_progress("check", |progress| source.run(progress)).map_err(unreadable)?;
+        stop.check().map_err(failed)?;
+        let damage = report.findings.count(Severity::Damage);
+        if damage > 0 {
+            // On standard error, because standard output is for the result.
+            eprint!("{}", findings::text(&report.findings.kept, report.findings.omitted()));
+        }
+        if damage > 0 && !self.allow_damaged {
+            let count = units::counted(damage, "finding of damage", "findings of damage");
+            let message = format!("backup {} is as it was written, but its data has {count}", record.id);
+            return Err(Failure::new(message).hint(
+                "the data directory was damaged before the backup; --allow-damaged restores it, and tacho repair saves the rest",
+            ));
+        }
+        drop(source);
+        restored.commit().map_err(failed)?;
+        self.print(&record, &report, damage);
+        Ok(())
+    }
+
+    fn print(&self, record: &Record, report: &Report, damage: u64) {
+        if self.json {
+            let mut shown = record_json(record);
+            shown["directory"] = json!(self.to);
+            shown["damage"] = damage.into();
+            shown["rows"] = report.amounts.rows.into();
+            return ask::print_json(&shown);
+        }
+        println!(
+            "restored backup {} of {:.0} to {}: {} in {}, {}",
+            record.id,
+            record.time,
+            self.to.display(),
+            units::bytes(record.bytes()),
+            units::counted(record.files.len() as u64, "file", "files"),
+            findings::counted(&report.findings),
+        );
+    }
+}
+
+/// The backup at a time or with an id; by default the newest.
+fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> {
+    let ids = repository.ids().map_err(failed)?;
+    let list = format!("tacho backup list {} shows the backups", repository.location());
+    if let Some(text) = at
+        && let Some(id) = by_id(&ids, text)?
+    {
+        return repository.record(id).map_err(failed);
+    }
+    let until = at.map(|text| {
+        time::parse_moment(text, ask::now()).ok_or_else(|| {
+            Failure::usage(format!("no backup {text:?}, and it is not a time")).hint(list.clone())
+        })
+    });
+    let until = until.transpose()?;
+    let mut records = Vec::new();
+    for id in &ids {
+        match repository.record(id) {
+            Ok(record) => records.push(record),
+            Err(error) => eprintln!("warning: a backup is ignored: {error}"),
+        }
+    }
+    if let Some(other) = records.iter().find(|record| record.origin() != records[0].origin()) {
+        let (first, other) = (records[0].origin(), other.origin());
+        let message = format!(
+            "the repository has backups of several directories, for example {}:{} and {}:{}",
+            first.0, first.1, other.0, other.1
+        );
+        return Err(Failure::usage(message).hint(format!("name one with --at ID; {list}")));
+    }
+    let is_early = |record: &Record| until.is_none_or(|until| record.time.as_nanosecond() <= until.into());
+    let newest = records.into_iter().filter(is_early).max_by_key(|record| (record.time, record.id.clone()));
+    newest.ok_or_else(|| match at {
+        Some(at) => Failure::new(format!("no backup is as old as {at}")).hint(list),
+        None => Failure::new(format!("no backups in {}", repository.location())),
+    })
+}
+
+/// The backup with this id, or the only one whose id begins with the text. `None` if there is none.
+fn by_id<'a>(ids: &'a [Id], text: &str) -> Result<Option<&'a Id>, Failure> {
+    let whole = ids.iter().find(|id| id.as_str() == text);
+    if whole.is_some() {
+        return Ok(whole);
+    }
+    // Dates and Unix seconds are times. A beginning of an id has at least its date and hour.
+    const BEGINNING_MIN: usize = "20260301T02".len();
+    let fits = |id: &&Id| text.len() >= BEGINNING_MIN && id.as_str().starts_with(text);
+    let mut fitting = ids.iter().filter(fits);
+    match (fitting.next(), fitting.next()) {
+        (Some(_), Some(_)) => Err(Failure::usage(format!("the ids of several backups begin with {text:?}"))),
+        (only, _) => Ok(only),
+    }
+}

@@ -1,0 +1,305 @@
+//! Tests `tacho backup` and `tacho restore` with real data directories, at rest and below a running server.
+
+#[path = "support/filled.rs"]
+mod filled;
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use filled::{directory, fill, in_runtime};
+use serde_json::Value;
+use support::{Server, run};
+
+/// Runs `tacho` with `--json`, successfully.
+fn json(args: &[&str]) -> Value {
+    let (code, stdout, stderr) = run(&[args, &["--json"]].concat());
+    assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
+    serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}"))
+}
+
+/// The exit code and stderr of a command that must fail.
+fn failure(args: &[&str]) -> (i32, String) {
+    let (code, stdout, stderr) = run(args);
+    assert_ne!(code, Some(0), "{args:?}: {stdout}");
+    (code.unwrap(), stderr)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The files of a data directory that a backup contains.
+fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for folder in ["", "chunks/", "journal/"] {
+        for entry in fs::read_dir(data.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if path.is_file() && name != "LOCK" && name != "RESERVE" {
+                all.insert(format!("{folder}{name}"), fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+/// Values of the series `line`, by HTTP.
+fn count(server: &Server) -> String {
+    let query = "/api/v1/query?query=sum(count_over_time(line%5B100000d%5D))&time=1800000000";
+    let answer = server.get(query).json();
+    answer["data"]["result"][0]["value"][1].as_str().unwrap_or("0").to_owned()
+}
+
+fn write(server: &Server, numbers: std::ops::Range<u64>) {
+    let line = |n: u64| format!("line,host=a value={n} {}\n", 1_700_000_000_000_000_000 + n * 1_000_000_000);
+    let body: String = numbers.map(line).collect();
+    assert_eq!(server.post("/write", &[], body.as_bytes()).status, 204);
+}
+
+#[test]
+fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    fs::write(data.join("notes.txt"), "").unwrap();
+    fs::write(data.join("tokens"), "secret").unwrap();
+    let before = contents(&data);
+    let (code, stdout, stderr) = run(&["backup", "create", text(&data), text(&at)]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stderr, "warning: notes.txt is not a file of a data directory, and not in the backup\n");
+    assert!(stdout.starts_with("backup 2"), "{stdout}");
+    let list = json(&["backup", "list", text(&at)]);
+    let first = &list["backups"][0];
+    assert_eq!(first["live"], false);
+    // The two copies of the manifest are one object.
+    let manifest = fs::metadata(data.join("chunks/MANIFEST")).unwrap().len();
+    assert_eq!(first["new_bytes"].as_u64().map(|new| new + manifest), first["bytes"].as_u64());
+    let id = first["id"].as_str().unwrap();
+
+    let again = json(&["backup", "create", text(&data), text(&at)]);
+    assert_eq!(again["new"]["objects"], 0);
+    in_runtime(fill(&data, 20..24, false));
+    let later = json(&["backup", "create", text(&data), text(&at)]);
+    let part = later["new"]["bytes"].as_u64().unwrap();
+    assert!(part > 0 && part < later["bytes"].as_u64().unwrap() * 9 / 10, "{later}");
+
+    // By id, by the beginning of an id, and by time.
+    for at_flag in [id, &id[..18], first["time"].as_str().unwrap()] {
+        let restored = json(&["restore", text(&at), text(&out), "--at", at_flag]);
+        assert_eq!((&restored["id"], &restored["damage"]), (&id.into(), &0.into()), "{at_flag}");
+        let mut expect = before.clone();
+        expect.remove("notes.txt");
+        assert_eq!(contents(&out), expect);
+        fs::remove_dir_all(&out).unwrap();
+    }
+    let restored = json(&["restore", text(&at), text(&out)]);
+    assert_eq!(restored["id"], later["id"]);
+    let mode = |name: &str| fs::metadata(out.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(""), mode("chunks"), mode("tokens")), (0o700, 0o700, 0o600));
+    let checked = run(&["check", text(&out)]);
+    assert_eq!(checked.0, Some(0), "{checked:?}");
+
+    let (code, stderr) = failure(&["restore", text(&at), text(&out)]);
+    assert_eq!(code, 2);
+    assert!(stderr.starts_with("error: directory is not empty: restore to a new one"), "{stderr}");
+    let (code, stderr) = failure(&["restore", text(&at), "/tmp/never", "--at", "2001-01-01"]);
+    assert_eq!(code, 1);
+    assert!(
+        stderr.starts_with("error: no backup is as old as 2001-01-01\nhint: tacho backup list"),
+        "{stderr}"
+    );
+    assert_eq!(failure(&["restore", text(&at), "/tmp/never", "--at", "soon"]).0, 2);
+}
+
+#[test]
+fn verify_and_prune_report_their_results() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    let first = json(&["backup", "create", text(&data), text(&at)]);
+    in_runtime(fill(&data, 20..22, false));
+    let second = json(&["backup", "create", text(&data), text(&at)]);
+    let verified = json(&["backup", "verify", text(&at)]);
+    assert_eq!((&verified["backups"], &verified["faults"]), (&2.into(), &Value::Array(vec![])));
+
+    let dry = json(&["backup", "prune", text(&at), "--keep-last", "1", "--dry-run"]);
+    let pruned = json(&["backup", "prune", text(&at), "--keep-last", "1"]);
+    assert_eq!(dry["removed"], serde_json::json!([first["id"]]));
+    assert_eq!((&dry["removed"], &dry["bytes"]), (&pruned["removed"], &pruned["bytes"]));
+    let list = json(&["backup", "list", text(&at)]);
+    assert_eq!(list["backups"].as_array().unwrap().len(), 1);
+    assert_eq!(failure(&["backup", "prune", text(&at)]).0, 2);
+    assert_eq!(failure(&["backup", "prune", text(&at), "--keep-last", "0"]).0, 2);
+
+    let object = fs::read_dir(at.join("objects")).unwrap().flatten();
+    let object = object.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten());
+    let object = object.max_by_key(|entry| entry.metadata().unwrap().len()).unwrap().path();
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    let (code, stdout, stderr) = run(&["backup", "verify", text(&at)]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.starts_with("error: 1 fault in "), "{stderr}");
+    let id = second["id"].as_str().unwrap();
+    assert!(stdout.contains("object has other bytes") && stdout.contains(id), "{stdout}");
+    let (code, stderr) = failure(&["restore", text(&at), text(&out)]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("object has other bytes"), "{stderr}");
+    assert!(!out.exists());
+    // The next backup writes a removed object again.
+    fs::remove_file(&object).unwrap();
+    json(&["backup", "create", text(&data), text(&at)]);
+    json(&["backup", "verify", text(&at)]);
+    json(&["restore", text(&at), text(&out)]);
+}
+
+#[test]
+fn wrong_places_are_refused_before_anything_is_written() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at] = ["data", "repository"].map(|name| place.path().join(name));
+    directory(&data);
+    symlink(&data, place.path().join("link")).unwrap();
+    for inside in ["data/backups", "data", "link/backups", "."] {
+        let inside = place.path().join(inside);
+        let (code, stderr) = failure(&["backup", "create", text(&data), text(&inside)]);
+        assert_eq!(code, 2);
+        assert!(stderr.contains("are not separate"), "{stderr}");
+    }
+    assert!(!data.join("backups").exists());
+    assert_eq!(failure(&["backup", "create", text(place.path()), text(&at)]).0, 2);
+    for command in [&["backup", "list"][..], &["backup", "verify"], &["backup", "prune", "--keep-last", "1"]]
+    {
+        let (code, stderr) = failure(&[command, &[text(&at)]].concat());
+        assert_eq!(code, 2);
+        assert!(stderr.contains("is not a backup repository: it has no repository.json"), "{stderr}");
+    }
+    assert!(!at.exists());
+}
+
+#[test]
+fn a_directory_that_was_damaged_before_its_backup_is_restored_only_on_request() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    let chunks = fs::read_dir(data.join("chunks")).unwrap().map(|entry| entry.unwrap().path());
+    let segment = chunks.filter(|path| path.extension().is_some_and(|e| e == "segment")).min().unwrap();
+    let mut bytes = fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    json(&["backup", "create", text(&data), text(&at)]);
+    let (code, stderr) = failure(&["restore", text(&at), text(&out)]);
+    assert_eq!(code, 1);
+    assert!(
+        stderr.contains(text(segment.strip_prefix(&data).unwrap())) && stderr.contains("--allow-damaged"),
+        "{stderr}"
+    );
+    assert!(!out.exists() && !place.path().join("out.restoring").exists());
+    let restored = json(&["restore", text(&at), text(&out), "--allow-damaged"]);
+    assert!(restored["damage"].as_u64() > Some(0), "{restored}");
+    assert_eq!(contents(&out), contents(&data));
+}
+
+#[test]
+fn a_running_server_is_backed_up_without_a_stop() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    let server = Server::start(&data);
+    fs::write(data.join("tokens"), "secret").unwrap();
+    write(&server, 0..1_000);
+    let url = server.url();
+    let create = ["backup", "create", text(&data), text(&at), "--server", &url];
+    let first = json(&create);
+    assert_eq!(first["live"], true);
+    assert!(first["generation"].as_u64() > Some(0) && first["offset"].as_u64() > Some(0), "{first}");
+    assert_eq!(server.get("/api/v1/admin/snapshots").json()["data"]["snapshots"], Value::Array(vec![]));
+    assert_eq!(fs::read_dir(data.join("snapshots")).unwrap().count(), 0);
+    write(&server, 1_000..1_500);
+    json(&create);
+    // The server deletes and merges at the same time as it serves backups.
+    assert_eq!(
+        server.post("/api/v1/admin/tsdb/delete_series?match[]=line&end=1700000099", &[], b"").status,
+        204
+    );
+    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    json(&create);
+    assert_eq!(run(&["check", text(&data)]).0, Some(0));
+    let ids: Vec<String> = json(&["backup", "list", text(&at)])["backups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|backup| backup["id"].as_str().unwrap().to_owned())
+        .collect();
+    for (id, expect) in ids.iter().zip(["1000", "1500", "1400"]) {
+        json(&["restore", text(&at), text(&out), "--at", id]);
+        assert_eq!(fs::read(out.join("tokens")).unwrap(), b"secret");
+        let restored = Server::start(&out);
+        assert_eq!(count(&restored), expect);
+        write(&restored, 5_000..5_001);
+        assert_eq!(restored.stop().code(), Some(0));
+        fs::remove_dir_all(&out).unwrap();
+    }
+    let (code, stderr) = failure(&["backup", "create", text(&data), text(&at), "--server", "127.0.0.1:1"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("a server uses") && stderr.contains("hint: name that server"), "{stderr}");
+    let other = tempfile::tempdir().unwrap();
+    let second = Server::start(other.path());
+    let (code, stderr) = failure(&["backup", "create", text(&data), text(&at), "--server", &second.url()]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("the server uses another data directory"), "{stderr}");
+    assert_eq!(second.get("/api/v1/admin/snapshots").json()["data"]["snapshots"], Value::Array(vec![]));
+}
+
+#[test]
+fn snapshots_are_bounded_keep_removed_files_and_end_with_the_server() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let server = Server::start(&data);
+    write(&server, 0..10);
+    let path = "/api/v1/admin/snapshots";
+    let first = server.post(path, &[], b"").json()["data"].clone();
+    let id = first["id"].as_str().unwrap().to_owned();
+    assert_eq!(first["lease_seconds"], 60);
+    let pinned = |data: &Path| {
+        let files = first["files"].as_array().unwrap().iter();
+        let exists = |file: &Value| {
+            let path = data.join("snapshots").join(&id).join(file["name"].as_str().unwrap());
+            fs::metadata(path).is_ok_and(|found| found.len() >= file["bytes"].as_u64().unwrap())
+        };
+        files.filter(|file| exists(file)).count()
+    };
+    let count = first["files"].as_array().unwrap().len();
+    assert!(count >= 3, "{first}");
+    assert_eq!(pinned(&data), count);
+    // The flush removes the journal. Its link stays.
+    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    assert_eq!(pinned(&data), count);
+    assert_eq!(run(&["check", text(&data)]).0, Some(0));
+
+    assert_eq!(server.post(path, &[], b"").status, 200);
+    let refused = server.post(path, &[], b"");
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("5")));
+    assert_eq!(server.get(path).json()["data"]["snapshots"].as_array().unwrap().len(), 2);
+    let one = format!("{path}/{id}");
+    assert_eq!(server.post(&format!("{one}/renew"), &[], b"").status, 200);
+    for (method, path) in [("POST", path), ("POST", &*format!("{one}/renew")), ("DELETE", &*one)] {
+        let headers = [("Origin", "https://evil.example")];
+        assert_eq!(server.request(method, path, &headers, b"").status, 403, "{method} {path}");
+    }
+    assert_eq!(server.request("DELETE", &one, &[], b"").status, 204);
+    assert_eq!(pinned(&data), 0);
+    assert_eq!(server.request("DELETE", &one, &[], b"").status, 404);
+    assert_eq!(server.post(&format!("{one}/renew"), &[], b"").status, 404);
+    assert_eq!(server.request("DELETE", "/api/v1/admin/snapshots/..%2F..%2Fchunks", &[], b"").status, 404);
+    assert_eq!(server.post(&format!("{path}?x=1"), &[], b"").status, 400);
+
+    assert_eq!(fs::read_dir(data.join("snapshots")).unwrap().count(), 1);
+    server.kill();
+    assert_eq!(run(&["check", text(&data)]).0, Some(0));
+    let server = Server::start(&data);
+    assert!(!data.join("snapshots").exists());
+    assert!(server.log().contains("snapshot of an earlier process removed"));
+}

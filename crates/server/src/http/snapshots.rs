@@ -1,0 +1,85 @@
+//! `/api/v1/admin/snapshots`: hard links to the files of the data directory, for `tacho backup`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use super::app::App;
+use super::error::ApiError;
+use super::params::Params;
+use crate::snapshots::{LEASE, Refused, SNAPSHOTS_MAX, Snapshot};
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/admin/snapshots", get(list).post(create))
+        .route("/api/v1/admin/snapshots/{id}", axum::routing::delete(release))
+        .route("/api/v1/admin/snapshots/{id}/renew", post(renew))
+}
+
+/// Makes a snapshot. The work runs to its end, even if the client disconnects: the lease then removes the snapshot.
+async fn create(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    params.only(&[])?;
+    let snapshots = app.snapshots.clone();
+    let made = tokio::spawn(async move { snapshots.create().await }).await;
+    let made = made.map_err(|e| ApiError::internal(format!("work ended: {e}")))?;
+    let snapshot = made.map_err(|refused| match refused {
+        Refused::TooMany => {
+            let message = format!("{SNAPSHOTS_MAX} snapshots exist: retry when a backup has ended");
+            ApiError { retry_after: Some(5), ..ApiError::too_many(message) }
+        }
+        Refused::Failed(error) => error.into(),
+    })?;
+    Ok(Json(json!({ "status": "success", "data": snapshot_json(&snapshot) })))
+}
+
+fn snapshot_json(snapshot: &Snapshot) -> Value {
+    let Snapshot { id, directory, begun, generation, offset, files } = snapshot;
+    let files: Vec<Value> =
+        files.iter().map(|file| json!({ "name": file.name, "bytes": file.bytes })).collect();
+    json!({
+        "id": id,
+        "directory": std::path::absolute(directory).unwrap_or_else(|_| directory.clone()),
+        "time": begun.to_string(),
+        "generation": generation,
+        "offset": offset,
+        "lease_seconds": LEASE.as_secs(),
+        "files": files,
+    })
+}
+
+async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
+    params.only(&[])?;
+    let snapshots = app.snapshots.list().into_iter();
+    let snapshots: Vec<Value> =
+        snapshots.map(|(id, begun)| json!({ "id": id, "time": begun.to_string() })).collect();
+    Ok(Json(json!({ "status": "success", "data": { "snapshots": snapshots } })))
+}
+
+async fn renew(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<Value>, ApiError> {
+    params.only(&[])?;
+    if !app.snapshots.renew(&id) {
+        return Err(absent(&id));
+    }
+    Ok(Json(json!({ "status": "success", "data": { "lease_seconds": LEASE.as_secs() } })))
+}
+
+async fn release(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<StatusCode, ApiError> {
+    params.only(&[])?;
+    if app.snapshots.release(&id).await { Ok(StatusCode::NO_CONTENT) } else { Err(absent(&id)) }
+}
+
+fn absent(id: &str) -> ApiError {
+    ApiError::not_found(format!("no snapshot {id:?}: it was released, or its lease has ended"))
+}

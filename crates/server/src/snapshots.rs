@@ -1,0 +1,183 @@
+//! Snapshots for backups: hard links to the files of the data directory, as they are at one moment.
+//!
+//! `snapshots/ID/` has the layout of a data directory. A client reads its files and then releases the snapshot. Merges,
+//! retention and deletions still work: they remove the files of the store, and the links keep the bytes. Each snapshot has
+//! a lease, because a client may die. A start of the server removes all snapshots.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tacho_model::{Clock, Timestamp};
+use tacho_store::disk::names_in;
+use tacho_store::pin::{length, link};
+use tacho_store::{Error, PinnedFile, Result, Store, draw_id};
+use tokio::time::Instant;
+
+/// Name of the directory with the snapshots, in the data directory.
+pub const DIRECTORY: &str = "snapshots";
+/// Limit on snapshots at one time. Each may keep the space of all files of the store.
+pub const SNAPSHOTS_MAX: usize = 2;
+/// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
+pub const LEASE: Duration = Duration::from_secs(60);
+/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. Each is replaced by a new file
+/// when it changes, so a link to it does not change.
+pub const SIDE_FILES: [&str; 4] = ["probes.json", "record_types.json", "tacho.toml", "tokens"];
+
+/// A snapshot.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub id: String,
+    pub directory: PathBuf,
+    /// Every record that was acknowledged before this time is in the snapshot.
+    pub begun: Timestamp,
+    /// The newest journal and its acknowledged bytes.
+    pub generation: u64,
+    pub offset: u64,
+    /// Paths relative to `directory`, with the bytes that belong to the snapshot. Files may be longer.
+    pub files: Vec<PinnedFile>,
+}
+
+/// A refusal, or a failure of the store.
+#[derive(Debug)]
+pub enum Refused {
+    TooMany,
+    Failed(Error),
+}
+
+/// The snapshots of one server.
+pub struct Snapshots {
+    data: PathBuf,
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    leases: Mutex<Vec<Lease>>,
+}
+
+struct Lease {
+    id: String,
+    begun: Timestamp,
+    until: Instant,
+}
+
+impl Snapshots {
+    pub fn new(data: &Path, store: Arc<Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { data: data.to_owned(), store, clock, leases: Mutex::default() })
+    }
+
+    /// Makes a snapshot. It exists until it is released, or its lease ends.
+    pub async fn create(self: &Arc<Self>) -> Result<Snapshot, Refused> {
+        let begun = self.clock.now();
+        let id = format!("{:016x}", draw_id() as u64);
+        {
+            let mut leases = self.leases();
+            if leases.len() >= SNAPSHOTS_MAX {
+                return Err(Refused::TooMany);
+            }
+            leases.push(Lease { id: id.clone(), begun, until: Instant::now() + LEASE });
+        }
+        let made = self.make(id.clone(), begun).await;
+        if made.is_err() {
+            self.release(&id).await;
+        } else {
+            tokio::spawn(self.clone().expire(id));
+        }
+        made.map_err(Refused::Failed)
+    }
+
+    async fn make(&self, id: String, begun: Timestamp) -> Result<Snapshot> {
+        let directory = self.data.join(DIRECTORY).join(&id);
+        let pinned = self.store.pin(&directory.join("chunks"), &directory.join("journal")).await?;
+        let mut files = Vec::with_capacity(pinned.driver.len() + pinned.journal.len());
+        for (folder, some) in [("chunks", pinned.driver), ("journal", pinned.journal)] {
+            let file = |PinnedFile { name, bytes }| PinnedFile { name: format!("{folder}/{name}"), bytes };
+            files.extend(some.into_iter().map(file));
+        }
+        // Later than the journals, because the types of their records are in one of these files.
+        files.extend(link_side_files(&self.data, &directory)?);
+        tracing::info!(snapshot = %id, files = files.len(), "snapshot made for a backup");
+        let (generation, offset) = (pinned.generation, pinned.offset);
+        Ok(Snapshot { id, directory, begun, generation, offset, files })
+    }
+
+    /// Begins the lease again. Returns whether the snapshot exists.
+    pub fn renew(&self, id: &str) -> bool {
+        let mut leases = self.leases();
+        let found = leases.iter_mut().find(|lease| lease.id == id);
+        found.map(|lease| lease.until = Instant::now() + LEASE).is_some()
+    }
+
+    /// Removes a snapshot. Returns whether it existed.
+    pub async fn release(&self, id: &str) -> bool {
+        if !self.leases().iter().any(|lease| lease.id == id) {
+            return false;
+        }
+        let directory = self.data.join(DIRECTORY).join(id);
+        let removed = tokio::task::spawn_blocking(move || remove(&directory)).await;
+        if removed.is_err() {
+            tracing::warn!(snapshot = id, "snapshot was not removed");
+        }
+        // After the removal, so that the limit also holds for the links.
+        self.leases().retain(|lease| lease.id != id);
+        true
+    }
+
+    /// The ids of the snapshots, and when they were made.
+    pub fn list(&self) -> Vec<(String, Timestamp)> {
+        self.leases().iter().map(|lease| (lease.id.clone(), lease.begun)).collect()
+    }
+
+    async fn expire(self: Arc<Self>, id: String) {
+        loop {
+            let until = self.leases().iter().find(|lease| lease.id == id).map(|lease| lease.until);
+            match until {
+                None => return,
+                Some(until) if Instant::now() >= until => break,
+                Some(until) => tokio::time::sleep_until(until).await,
+            }
+        }
+        tracing::warn!(snapshot = %id, "snapshot removed: its client did not renew it");
+        self.release(&id).await;
+    }
+
+    fn leases(&self) -> MutexGuard<'_, Vec<Lease>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn link_side_files(data: &Path, directory: &Path) -> Result<Vec<PinnedFile>> {
+    let mut files = Vec::new();
+    for name in SIDE_FILES {
+        // A settings file may be a symbolic link into another file system.
+        let path = data.join(name).canonicalize().unwrap_or_else(|_| data.join(name));
+        if !path.is_file() {
+            continue;
+        }
+        let to = directory.join(name);
+        if link(&path, directory, name).is_err() {
+            std::fs::copy(&path, &to).map_err(|e| Error::io("copy", &path, e))?;
+        }
+        let bytes = length(&to).map_err(|e| Error::io("read length", &to, e))?;
+        files.push(PinnedFile { name: name.to_owned(), bytes });
+    }
+    Ok(files)
+}
+
+fn remove(directory: &Path) {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(path = %directory.display(), %error, "snapshot was not removed");
+        }
+        _ => {}
+    }
+}
+
+/// Removes the snapshots of an earlier process. The caller holds the lock of the data directory.
+pub fn remove_all(data: &Path) {
+    let directory = data.join(DIRECTORY);
+    for name in names_in("list snapshots", &directory).unwrap_or_default() {
+        tracing::info!(snapshot = %name, "snapshot of an earlier process removed");
+        remove(&directory.join(name));
+    }
+    let _ = std::fs::remove_dir(&directory);
+}

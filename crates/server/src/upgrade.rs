@@ -1,0 +1,25 @@
+//! Refuses a data directory that a newer version wrote, before the start changes anything in it.
+//!
+//! The driver itself reads all versions of its files before it writes. This module reads those of the other files, because the
+//! driver would otherwise already have finished interrupted work in `chunks/` when a journal is refused.
+
+use std::path::Path;
+
+use tacho_store::{Error, ErrorKind, Result, refuse_newer_journals};
+
+use crate::{control, record_types, versioned};
+
+/// # Errors
+/// `Version` if a file has a newer version than this program reads. Files that cannot be read are left to the code that needs
+/// them.
+pub fn refuse_newer(data: &Path) -> Result<()> {
+    refuse_newer_journals(&data.join("journal"))?;
+    for (name, known) in [control::FILE, record_types::FILE] {
+        let path = data.join(name);
+        if let Some(version) = versioned::version_of(&path).filter(|version| *version > known) {
+            let message = format!("{name} has version {version}, this program reads up to {known}");
+            return Err(Error::new(ErrorKind::Version, message).with("path", path.display()));
+        }
+    }
+    Ok(())
+}

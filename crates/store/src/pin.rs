@@ -1,0 +1,129 @@
+//! Pins the files of a store for a backup: makes hard links to them, as they are at one moment.
+//!
+//! A link keeps the bytes of a file that the store removes later. The store still appends to the newest files, so each
+//! pinned file has a length: bytes after it are not part of the state.
+//!
+//! ```text
+//!   metadata lock     no flush ends, so no journal that the driver still needs is removed
+//!   files of driver   between two writes of the driver
+//!   journals          later than the driver, so they hold all that the driver lacks
+//! ```
+//! Opening the pinned files is the same as opening the store after a crash.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use crate::disk::{make_directory, names_in};
+use crate::driver::Driver;
+use crate::generation::Generations;
+use crate::guarded::Guarded;
+use crate::journal::{QUARANTINE, format::file_generation};
+use crate::shared::Metadata;
+use crate::{Error, Result};
+
+/// A hard link to a file of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedFile {
+    /// Path relative to the directory of the links.
+    pub name: String,
+    /// Bytes that belong to the state. The file may be longer.
+    pub bytes: u64,
+}
+
+/// The pinned files of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pinned {
+    pub driver: Vec<PinnedFile>,
+    pub journal: Vec<PinnedFile>,
+    /// The newest generation with a journal, and the acknowledged bytes of that journal; zeros if there is no journal.
+    pub generation: u64,
+    pub offset: u64,
+}
+
+/// Makes a hard link to a file in the directory `into`, which is created.
+///
+/// # Errors
+/// `Invalid` if the file system has no hard links; `Io`.
+pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
+    let linked = make_directory(into).and_then(|()| std::fs::hard_link(from, into.join(name)));
+    linked.map_err(|error| match error.kind() {
+        ErrorKind::Unsupported | ErrorKind::PermissionDenied | ErrorKind::CrossesDevices => {
+            let message = "file system cannot make hard links: stop the server to back up its directory";
+            Error::invalid(message).with("path", from.display()).caused_by(error)
+        }
+        _ => Error::io("make hard link", from, error),
+    })
+}
+
+/// Makes hard links to all files of a directory with damaged files, if it exists.
+///
+/// # Errors
+/// The same as [`link`].
+pub fn link_quarantine(from: &Path, into: &Path, name: &str) -> Result<Vec<PinnedFile>> {
+    let mut pinned = Vec::new();
+    for file in names_in("list quarantine", &from.join(name))? {
+        let path = from.join(name).join(&file);
+        link(&path, &into.join(name), &file)?;
+        let bytes = length(&path).map_err(|e| Error::io("read length", &path, e))?;
+        pinned.push(PinnedFile { name: format!("{name}/{file}"), bytes });
+    }
+    Ok(pinned)
+}
+
+/// The length of a file in bytes.
+pub fn length(path: &Path) -> io::Result<u64> {
+    std::fs::metadata(path).map(|found| found.len())
+}
+
+/// Pins the files of the driver in `[0]` of `into`, and those of `directory`, the journal, in `[1]`.
+pub async fn pin(
+    driver: &dyn Driver,
+    metadata: &Metadata,
+    generations: &Guarded<Generations>,
+    directory: &Path,
+    into: [&Path; 2],
+) -> Result<Pinned> {
+    let _no_flush_ends = metadata.lock.lock().await;
+    let of_driver = driver.pin(into[0]).await?;
+    let (lengths, next): (HashMap<u64, u64>, u64) = {
+        let generations = generations.read();
+        let sealed = generations.sealed.iter().map(|sealed| (sealed.number, sealed.journal.length));
+        let open = generations.active.iter().map(|open| (open.number, open.journal.length));
+        (sealed.chain(open).collect(), generations.next)
+    };
+    let (from, to) = (directory.to_owned(), into[1].to_owned());
+    let newest = lengths.iter().max().map_or((0, 0), |(number, length)| (*number, *length));
+    let links = tokio::task::spawn_blocking(move || link_journals(&from, &to, (&lengths, next))).await;
+    let journal = links.map_err(|e| Error::corrupt("links were not made").caused_by(e))??;
+    Ok(Pinned { driver: of_driver, journal, generation: newest.0, offset: newest.1 })
+}
+
+/// Links the journals of the generations in memory, whose lengths are given. Files from generation `next` on are newer
+/// than the state. All other files were flushed and may be removed at any moment. They are linked if they still exist,
+/// because a damaged one is on its way to the quarantine.
+fn link_journals(
+    from: &Path,
+    into: &Path,
+    (lengths, next): (&HashMap<u64, u64>, u64),
+) -> Result<Vec<PinnedFile>> {
+    make_directory(into).map_err(|e| Error::io("make directory", into, e))?;
+    let mut pinned = Vec::new();
+    for name in names_in("list journal", from)? {
+        let Some(generation) = file_generation(&name).filter(|generation| *generation < next) else {
+            continue;
+        };
+        let known = lengths.get(&generation).copied();
+        let linked = match std::fs::symlink_metadata(from.join(&name)) {
+            Ok(found) => link(&from.join(&name), into, &name).map(|()| known.unwrap_or(found.len())),
+            Err(error) => Err(Error::io("read length", &from.join(&name), error)),
+        };
+        match linked {
+            Ok(bytes) => pinned.push(PinnedFile { name, bytes }),
+            Err(_) if known.is_none() && !from.join(&name).exists() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    pinned.extend(link_quarantine(from, into, QUARANTINE)?);
+    Ok(pinned)
+}
