@@ -25,7 +25,7 @@ const NAME_MAX: usize = 128;
 const CHECKSUM: &str = "sha256 ";
 
 /// The files of a data directory next to `chunks/` and `journal/` that are in a backup.
-const SIDE_FILES: [&str; 4] = ["probes.json", "record_types.json", "tacho.toml", "tokens"];
+const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 /// The directories of a data directory that are in a backup.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 

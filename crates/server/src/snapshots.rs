@@ -23,7 +23,7 @@ pub const SNAPSHOTS_MAX: usize = 2;
 pub const LEASE: Duration = Duration::from_secs(60);
 /// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. Each is replaced by a new file
 /// when it changes, so a link to it does not change.
-pub const SIDE_FILES: [&str; 4] = ["probes.json", "record_types.json", "tacho.toml", "tokens"];
+pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// A snapshot.
 #[derive(Clone, Debug)]
