@@ -297,6 +297,8 @@ mod tests {
             "chunks/LOCK",
             "chunks/quarantine",
             "INCOMPLETE",
+            "audit.log",
+            "tokens.lock",
             "snapshots/x",
         ] {
             let expect = format!("record names the file {name:?}, which no data directory has");

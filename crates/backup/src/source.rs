@@ -157,5 +157,8 @@ fn is_left_out(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.ends_with(".new")
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
+        // A restore must not shorten the audit log.
+        || name.starts_with("audit.log")
+        || name == "tokens.lock"
         || matches!(name, "chunks" | "journal" | "snapshots" | "INCOMPLETE")
 }
