@@ -65,7 +65,7 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
     directory(&data);
     fs::write(data.join("notes.txt"), "").unwrap();
-    fs::write(data.join("tokens"), "secret").unwrap();
+    fs::write(data.join("tokens"), include_str!("../../../testdata/tokens/version-1.json")).unwrap();
     let before = contents(&data);
     let (code, stdout, stderr) = run(&["backup", "create", text(&data), text(&at)]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -208,7 +208,7 @@ fn a_running_server_is_backed_up_without_a_stop() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
     let server = Server::start(&data);
-    fs::write(data.join("tokens"), "secret").unwrap();
+    fs::write(data.join("tacho.toml"), "# kept\n").unwrap();
     write(&server, 0..1_000);
     let url = server.url();
     let create = ["backup", "create", text(&data), text(&at), "--server", &url];
@@ -235,7 +235,7 @@ fn a_running_server_is_backed_up_without_a_stop() {
         .collect();
     for (id, expect) in ids.iter().zip(["1000", "1500", "1400"]) {
         json(&["restore", text(&at), text(&out), "--at", id]);
-        assert_eq!(fs::read(out.join("tokens")).unwrap(), b"secret");
+        assert_eq!(fs::read(out.join("tacho.toml")).unwrap(), b"# kept\n");
         let restored = Server::start(&out);
         assert_eq!(count(&restored), expect);
         write(&restored, 5_000..5_001);
