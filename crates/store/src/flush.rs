@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use tacho_model::{Kind, SeriesId};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::budget::Budget;
 use crate::commit::closed;
@@ -33,6 +32,7 @@ use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
 use crate::shared::{FlushSignals, Metadata, Progress};
 use crate::stats::{Counters, Stored};
+use crate::threads::{Started, Threads};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -74,6 +74,7 @@ pub async fn run(flusher: Arc<Flusher>) {
             known = flush(&flusher, &generation).await;
         }
         tokio::select! {
+            biased;
             changed = sealed.changed() => if changed.is_err() { return },
             () = flusher.signals.started.notified() => known = store_journal_list(&flusher, known).await,
         }
@@ -127,8 +128,9 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     put_groups(flusher, generation).await;
     let added = put_chunks(flusher, generation).await;
     let number = generation.number;
-    let sessions = generation.sessions.iter().map(|(id, seq)| session_row(*id, *seq, number));
-    put(flusher, sessions.collect()).await;
+    let mut sessions: Vec<(u128, u64)> = generation.sessions.iter().map(|(id, seq)| (*id, *seq)).collect();
+    sessions.sort_unstable();
+    put(flusher, sessions.into_iter().map(|(id, seq)| session_row(id, seq, number)).collect()).await;
     let locked = flusher.metadata.lock.lock().await;
     let stored = {
         let mut stored = flusher.metadata.stored.write();
@@ -150,11 +152,13 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
     let mut added = [Stored::default(); 3];
     let chunk_values = flusher.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
-    let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
+    let encode =
+        |left: Vec<Work>| encode_some(flusher.options.threads, generation.clone(), left, chunk_values);
+    let mut next = Some(encode(groups.chain(others).collect()));
     while let Some(encoding) = next {
         let some = join(encoding).await;
         // The next chunks are encoded while the current ones are written.
-        next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
+        next = (!some.left.is_empty()).then(|| encode(some.left));
         for (sum, new) in added.iter_mut().zip(some.stored) {
             *sum += new;
             flusher.counters.chunks_written.add(new.chunks);
@@ -184,8 +188,13 @@ struct Encoded {
 }
 
 /// Encodes chunks until there are enough for one `put`. Must not run on async worker threads, because it takes long.
-fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize) -> JoinHandle<Encoded> {
-    tokio::task::spawn_blocking(move || {
+fn encode_some(
+    threads: Threads,
+    generation: Arc<Generation>,
+    left: Vec<Work>,
+    chunk_values: usize,
+) -> Started<Encoded> {
+    threads.start(move || {
         let (mut some, mut bytes) = (Encoded { left, ..Encoded::default() }, 0);
         while bytes < PUT_BYTES
             && let Some(work) = some.left.pop()
@@ -206,8 +215,8 @@ fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize
     })
 }
 
-async fn join<T>(task: JoinHandle<T>) -> T {
-    match task.await {
+async fn join<T>(work: Started<T>) -> T {
+    match work.join().await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
@@ -241,7 +250,7 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
         return;
     }
     let open = generation.clone();
-    let groups = join(tokio::task::spawn_blocking(move || home::groups(&open, &newcomers))).await;
+    let groups = join(flusher.options.threads.start(move || home::groups(&open, &newcomers))).await;
     for some in groups.chunks(SERIES_ROWS) {
         put(flusher, some.iter().map(|group| group.row.clone()).collect()).await;
     }

@@ -62,6 +62,7 @@ mod sessions;
 mod shared;
 mod stats;
 mod store;
+pub mod threads;
 mod upkeep;
 mod waiting;
 

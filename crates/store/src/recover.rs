@@ -52,7 +52,7 @@ pub struct Recovered {
 pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
     let facts = store_facts(driver).await?;
     let keys = Keys::read(driver).await?;
-    let files = Files::read(directory)?;
+    let files = Files::read(&options.disk, directory)?;
     let (sessions, last_session) = load_sessions(driver).await?;
     let (tombstones, deletions) = load_tombstones(driver).await?;
     let (index, nameless) = load_index(driver).await?;
@@ -81,18 +81,18 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
         // Losses in files that earlier starts quarantined.
-        lacks: journal::lost_in(directory),
+        lacks: journal::lost_in(&*options.disk, directory),
     };
     for found in &files.journals {
         recovery.file(found)?;
     }
-    let id = recovery.id.unwrap_or_else(draw_id);
+    let id = recovery.id.unwrap_or_else(options.draw_id);
     // A row of the current version prevents older versions from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
     let Recovery { index, sessions, generations, flushed, counters, lacks, .. } = recovery;
-    counters.journals_quarantined.add(journal::quarantined(directory));
+    counters.journals_quarantined.add(journal::quarantined(&*options.disk, directory));
     let last_sequence = facts.last_sequence().max(keys.last_sequence);
     if facts.stored.is_none() && !keys.generations.is_empty() {
         tracing::error!("statistics of the stored records are missing: they restart at 0");
@@ -277,7 +277,8 @@ impl Recovery<'_> {
         }
         let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: None };
         let mut generation = Generation::new(found.generation, journal);
-        let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
+        let contents =
+            journal::read(&*self.options.disk, &found.path, |arrival| self.replay(arrival, &mut generation))?;
         if contents.never_begun {
             return self.without_header(found, &contents);
         }
@@ -321,7 +322,7 @@ impl Recovery<'_> {
 
     /// Reads the file of a flushed generation. Its records are in the driver, but some of its sessions may not be.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
-        let contents = journal::read(&found.path, |arrival| {
+        let contents = journal::read(&*self.options.disk, &found.path, |arrival| {
             if let Some(origin) = arrival.origin {
                 self.sessions.take(origin, found.generation);
             }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_store::disk::Disk;
+use tacho_store::disk::{Disk, exists};
 use tacho_store::{Error, Result};
 
 use super::format::{BATCH_HEAD_BYTES, file_path};
@@ -25,7 +25,7 @@ impl Segments {
         index: &mut Index,
         handles: &mut Handles,
     ) -> Result<Self> {
-        let survey = Survey::read(directory, index, handles)?;
+        let survey = Survey::read(&*disk, directory, index, handles)?;
         let Survey { manifest, is_complete, is_accepted, manifest_damaged, files, unread, quarantine: names } =
             survey;
         let before = manifest.clone();
@@ -79,7 +79,10 @@ impl Segments {
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
         // A number with a file in the directory is ignored: an operator has put a repaired file back, or a new file has this
         // number.
-        for number in there.iter().filter(|number| !file_path(&self.directory, **number).exists()) {
+        for number in there
+            .iter()
+            .filter(|number| !exists(&*self.disk, &file_path(&self.directory, **number)).unwrap_or(true))
+        {
             let aside = |k: &mut Known| k.state = State::SetAside;
             self.manifest.files.entry(*number).and_modify(aside).or_insert(known);
         }
@@ -140,9 +143,9 @@ impl Segments {
         let path = file_path(&self.directory, number);
         let failed = |e| Error::io("read segment", &path, e);
         let Some(file) = handles.get(&number) else { return Ok(()) };
-        let bytes = file.metadata().map_err(failed)?.len();
+        let bytes = file.length().map_err(failed)?;
         let crc = match known {
-            Some(_) => Some(checksum(file, bytes).map_err(failed)?),
+            Some(_) => Some(checksum(&**file, bytes).map_err(failed)?),
             // A version without a manifest wrote the file. Its checksum stays unknown, because computing the checksums of all
             // such files could mean reading hundreds of gigabytes.
             None => None,

@@ -2,7 +2,6 @@
 //!
 //! Path after a crash: `recover.rs` reads each file with this module and adds the batches to memtables again.
 
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use super::format::{
 use super::front::Front;
 use super::search::{Search, Sound};
 use crate::arrival::Arrival;
+use crate::disk::Disk;
 use crate::{Error, Result};
 
 /// A journal file, identified by its name.
@@ -60,13 +60,11 @@ impl Lost {
 }
 
 /// Journal files of a directory, ordered by generation.
-pub fn list(directory: &Path) -> Result<Vec<Found>> {
-    let failed = |e| Error::io("list journal", directory, e);
+pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if let Some(generation) = entry.file_name().to_str().and_then(file_generation) {
-            found.push(Found { generation, path: entry.path() });
+    for name in disk.list(directory).map_err(|e| Error::io("list journal", directory, e))? {
+        if let Some(generation) = name.to_str().and_then(file_generation) {
+            found.push(Found { generation, path: directory.join(name) });
         }
     }
     found.sort_unstable_by_key(|f| f.generation);
@@ -74,25 +72,25 @@ pub fn list(directory: &Path) -> Result<Vec<Found>> {
 }
 
 /// Reads the header of a file and the length of the file.
-pub fn read_front(path: &Path) -> Result<(Front, u64)> {
+pub fn read_front(disk: &dyn Disk, path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    let mut bytes = Vec::new();
-    file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
+    let file = disk.open_to_read(path).map_err(failed)?;
+    let length = file.length().map_err(failed)?;
+    let mut bytes = vec![0; length.min(HEADERS_BYTES_MAX as u64) as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
         // Reads the whole file, because the result depends on whether a record follows the damaged header.
         _ => {
-            let bytes = std::fs::read(path).map_err(failed)?;
+            let bytes = disk.read(path).map_err(failed)?;
             Ok((Front::decode(&bytes, path)?, length))
         }
     }
 }
 
 /// Reads a whole file. Passes its batches to `each`, in order.
-pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read journal", path, e))?;
+pub fn read(disk: &dyn Disk, path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
+    let bytes = disk.read(path).map_err(|e| Error::io("read journal", path, e))?;
     read_bytes(&bytes, path, each)
 }
 

@@ -65,12 +65,13 @@ pub async fn delete(
 /// stops waiting.
 async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let upkeep = Arc::clone(upkeep);
+    let threads = upkeep.store.options.threads;
     let waiter = Waiter::default();
     let waits = waiter.waits();
     let select = move || {
         let found = Kind::ALL.map(|kind| index::select(&upkeep.store.index, kind, &matchers, &waits));
         found.map(|numbers| numbers.map_or(0, |numbers| numbers.len()))
     };
-    let selected = tokio::task::spawn_blocking(select).await;
+    let selected = threads.start(select).join().await;
     selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+use tokio::time::Instant;
 
 use super::Upkeep;
 use super::batch::{JobResults, batch};

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::check::{Finding, FindingKind};
+use tacho_store::disk::RealDisk;
 use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
@@ -124,10 +125,10 @@ fn hold(directory: &Path) -> Result<Held> {
 }
 
 fn try_hold(directory: &Path) -> Result<Held> {
-    let found = Manifest::read(directory)?;
+    let found = Manifest::read(&RealDisk, directory)?;
     let mut manifest = found.manifest.clone().unwrap_or_default();
     let mut files = BTreeMap::new();
-    for number in list(directory)?.into_keys() {
+    for number in list(&RealDisk, directory)?.into_keys() {
         let path = file_path(directory, number);
         let opened = File::open(&path).and_then(|file| {
             let length = file.metadata()?.len();
@@ -144,7 +145,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
     manifest.files.retain(|number, known| !is_back(number, known.state));
     let present = files.iter().map(|(number, (_, length))| (*number, *length)).collect();
     let wrong = match &found.manifest {
-        Some(_) => mismatches(&manifest, &present, &quarantine::list(directory)?),
+        Some(_) => mismatches(&manifest, &present, &quarantine::list(&RealDisk, directory)?),
         None => Vec::new(),
     };
     Ok(Held { found, manifest, files, wrong })
@@ -166,7 +167,7 @@ fn manifest_findings(
         found.damaged.iter().map(|(name, why)| Finding::new(kind, names.file(name), why)).collect();
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
     let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
-    let is_older = || found.damaged.is_empty() && check_older(names.directory, &present).is_ok();
+    let is_older = || found.damaged.is_empty() && check_older(&RealDisk, names.directory, &present).is_ok();
     // A directory of an older version has no manifest. This is not a finding.
     if !has_rows || (found.manifest.is_none() && is_older()) {
         return findings;
