@@ -7,7 +7,7 @@ mod reading;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +31,22 @@ pub trait Disk: Send + Sync + 'static {
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Writes the bytes of a file from `from` on again, and syncs them. After a failed sync of an earlier process, they may
+    /// exist only in memory, and a sync alone may not write them.
+    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut part = vec![0; RENEW_BYTES];
+        let mut at = from;
+        loop {
+            let bytes = FileExt::read_at(&file, &mut part, at)?;
+            if bytes == 0 {
+                return file.sync_all();
+            }
+            file.write_all_at(&part[..bytes], at)?;
+            at += bytes as u64;
+        }
+    }
 
     /// Renames a file within its file system. An existing file of the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -100,6 +116,9 @@ pub trait Disk: Send + Sync + 'static {
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 }
+
+/// Bytes that [`Disk::renew`] writes at a time.
+const RENEW_BYTES: usize = 1 << 20;
 
 pub trait DiskFile: Send {
     /// Appends all bytes. On failure, some of them may have been appended.

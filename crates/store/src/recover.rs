@@ -83,6 +83,11 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         // Losses in files that earlier starts quarantined.
         lacks: journal::lost_in(&*options.disk, directory),
     };
+    if !options.read_only {
+        // The previous process may have ended before it made the name of a journal durable.
+        let synced = options.disk.sync_directory(directory);
+        synced.map_err(|e| Error::io("sync directory", directory, e))?;
+    }
     for found in &files.journals {
         recovery.file(found)?;
     }
@@ -290,10 +295,10 @@ impl Recovery<'_> {
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         if !self.options.read_only {
-            // The previous process may have ended before a sync. The file is synced, because all records that are
-            // acknowledged from now on must survive a power failure.
-            let synced = self.options.disk.open(&found.path).and_then(|mut file| file.sync());
-            synced.map_err(|e| Error::io("sync journal", &found.path, e))?;
+            // The previous process may have ended before a sync, or after a failed one. Frames of this file count as
+            // acknowledged from now on, so they must survive a power failure.
+            let renewed = self.options.disk.renew(&found.path, contents.proven);
+            renewed.map_err(|e| Error::io("sync journal", &found.path, e))?;
         }
         generation.journal.length = contents.length;
         generation.journal.damaged =

@@ -102,11 +102,16 @@ impl Segments {
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
-        // Syncs the file, because the previous process may have ended before its sync. A power failure must not lose bytes that
-        // the manifest counts.
-        if is_newest && matches!(loaded, Loaded::Sealed(_) | Loaded::Scanned(_)) {
-            let synced = self.disk.open(&path).and_then(|mut file| file.sync());
-            synced.map_err(|e| Error::io("sync segment", &path, e))?;
+        // The previous process may have ended before a sync, or after a failed one. Rows that are read from now on, and the
+        // length in the manifest, must survive a power failure.
+        let unproven = match &loaded {
+            Loaded::Scanned(scanned) => Some(scanned.proven),
+            Loaded::Sealed(_) => Some(known.map_or(u64::MAX, |known| known.bytes)),
+            Loaded::Unfinished | Loaded::Unknown => None,
+        };
+        if let Some(from) = unproven.filter(|_| is_newest) {
+            let renewed = self.disk.renew(&path, from);
+            renewed.map_err(|e| Error::io("sync segment", &path, e))?;
         }
         match loaded {
             Loaded::Unfinished => {

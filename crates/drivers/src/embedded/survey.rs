@@ -82,9 +82,7 @@ impl Survey {
             unread: Vec::new(),
             quarantine,
         };
-        // If the process died while it created the next file, the newest file with a row has no end yet.
-        let newest =
-            present.iter().rfind(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number);
+        let newest = last_begun(&survey.manifest, present.iter().map(|(number, bytes)| (*number, *bytes)));
         for number in present.into_keys() {
             survey.file(disk, directory, number, newest == Some(number), index, handles)?;
         }
@@ -165,6 +163,16 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
         }
     }
     Ok(present)
+}
+
+/// Number of the last file that accepted rows: the manifest names it as growing, or it is long enough for a row. If the
+/// process died while it created the next file, this file has no end yet. A power failure may leave it too short for a row.
+pub fn last_begun(manifest: &Manifest, files: impl DoubleEndedIterator<Item = (u32, u64)>) -> Option<u32> {
+    let is_growing = |number| manifest.files.get(&number).is_some_and(|known| known.state == State::Growing);
+    let mut files = files;
+    files
+        .rfind(|(number, bytes)| *bytes >= WITH_ROW_BYTES_MIN || is_growing(*number))
+        .map(|(number, _)| number)
 }
 
 /// A difference between a file and the manifest.

@@ -140,6 +140,18 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
+    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
+        self.0.operation()?;
+        if self.0.sync_fails.load(Ordering::SeqCst) {
+            return Err(io::Error::other("injected: sync failed"));
+        }
+        if !self.0.sync_skipped.load(Ordering::SeqCst) {
+            RealDisk.renew(path, from)?;
+        }
+        self.0.synced().insert(path.to_owned(), length(path));
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.0.operation()?;
         let fails = self.0.remove_fails.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -39,6 +39,8 @@ pub struct Contents {
     pub lost: Lost,
     /// Length of the valid part, bytes.
     pub length: u64,
+    /// Position of the last mark of the valid part. All bytes before it were synced.
+    pub proven: u64,
     /// Bytes after the valid part: an unfinished write of the process that died.
     pub torn: u64,
     /// Whether the torn bytes may be a whole damaged record. The file does not show whether it was acknowledged.
@@ -105,6 +107,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
         harmless: Vec::new(),
         lost: Lost::default(),
         length: 0,
+        proven: 0,
         torn: bytes.len() as u64,
         doubtful: false,
     };
@@ -151,6 +154,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
                 contents.lost.add(place.len());
             }
             Step::Harmless(at, why) => contents.harmless.push((at as u64, why)),
+            Step::Mark(at) => contents.proven = at as u64,
         }
     }
     if search.has_given_up() {
@@ -171,6 +175,8 @@ enum Step {
     Damaged(Range<usize>),
     /// Damage that loses no record.
     Harmless(usize, &'static str),
+    /// An intact mark.
+    Mark(usize),
 }
 
 /// Splits the file from `from` on into ranges, in order. Also returns the end of the last range.
@@ -185,6 +191,7 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             at = start + payload.len();
             steps.push(Step::Record(start..at));
         } else if take_mark(rest).is_some() {
+            steps.push(Step::Mark(at));
             at += MARK_BYTES;
         } else if is_nearly_mark(rest, at) {
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
@@ -257,7 +264,7 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
             Step::Damaged(place) => decoder.lost(place.len()),
             // Errors are reported later, when the records are decoded.
             Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
-            Step::Harmless(..) => {}
+            Step::Harmless(..) | Step::Mark(_) => {}
         }
     }
 }

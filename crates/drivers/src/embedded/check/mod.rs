@@ -27,7 +27,7 @@ use tacho_store::{Error, ErrorKind, Result};
 use super::format::{WITH_ROW_BYTES_MIN, file_path};
 use super::load::{Expected, Loaded};
 use super::manifest::{BACKUP, FILE, Found, Manifest, State};
-use super::survey::{Mismatch, check_older, list, mismatches};
+use super::survey::{Mismatch, check_older, last_begun, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
 
@@ -61,7 +61,7 @@ impl Image {
         findings.extend(manifest_findings(&names, &found, &held));
         findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
         let mut state = Directory::default();
-        let (mut files, newest) = (Vec::new(), newest(&held));
+        let (mut files, newest) = (Vec::new(), newest(&manifest, &held));
         // A file that the manifest does not name is not part of the store. Its rows must not replace other rows.
         let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
         for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
@@ -151,10 +151,9 @@ fn try_hold(directory: &Path) -> Result<Held> {
     Ok(Held { found, manifest, files, wrong })
 }
 
-/// Number of the newest file that is long enough for a row. If the process died while it created the next file, the
-/// returned file may have no index and no trailer yet.
-fn newest(files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
-    files.iter().rfind(|(_, (_, bytes))| *bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number)
+/// Number of the last file that accepted rows. It may have no index and no trailer yet.
+fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
+    last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
 fn manifest_findings(
