@@ -27,6 +27,7 @@ use crate::index::Index;
 use crate::journal::{self, format::Older};
 use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
+use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
@@ -124,12 +125,21 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
 /// Flushes a generation. Returns the last generation on the list of journals in the driver.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     retry_until_done(flusher, || cut_journal(flusher, generation)).await;
+    if Mutation::JournalRemovedFirst.is_on() {
+        remove_journal(flusher, generation);
+    }
+    if Mutation::FlushedBeforeChunks.is_on() {
+        put(flusher, vec![flushed_row(generation.number)]).await;
+    }
     put_series(flusher, generation).await;
     put_groups(flusher, generation).await;
     let added = put_chunks(flusher, generation).await;
     let number = generation.number;
     let mut sessions: Vec<(u128, u64)> = generation.sessions.iter().map(|(id, seq)| (*id, *seq)).collect();
     sessions.sort_unstable();
+    if Mutation::SessionsNotFlushed.is_on() {
+        sessions.clear();
+    }
     put(flusher, sessions.into_iter().map(|(id, seq)| session_row(id, seq, number)).collect()).await;
     let locked = flusher.metadata.lock.lock().await;
     let stored = {

@@ -51,6 +51,7 @@ pub mod layer;
 pub mod lock;
 pub mod memory;
 mod memtable;
+pub mod mutation;
 mod options;
 pub mod policy;
 mod read;

@@ -25,6 +25,7 @@ use crate::journal::{self, Contents, Found};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
+use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
@@ -69,7 +70,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
     let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
     let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
-    let next = highest.checked_add(1).ok_or_else(exhausted)?;
+    let step = u64::from(!Mutation::GenerationReused.is_on() || highest == 0);
+    let next = highest.checked_add(step).ok_or_else(exhausted)?;
     let mut recovery = Recovery {
         directory,
         options,
@@ -91,6 +93,9 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     for found in &files.journals {
         recovery.file(found)?;
     }
+    if Mutation::JournalsInWrongOrder.is_on() {
+        recovery.generations.sealed.make_contiguous().reverse();
+    }
     let id = recovery.id.unwrap_or_else(options.draw_id);
     // A row of the current version prevents older versions from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
@@ -98,7 +103,10 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let Recovery { index, sessions, generations, flushed, counters, lacks, .. } = recovery;
     counters.journals_quarantined.add(journal::quarantined(&*options.disk, directory));
-    let last_sequence = facts.last_sequence().max(keys.last_sequence);
+    let mut last_sequence = facts.last_sequence().max(keys.last_sequence);
+    if Mutation::SequenceReused.is_on() {
+        last_sequence = 0;
+    }
     if facts.stored.is_none() && !keys.generations.is_empty() {
         tracing::error!("statistics of the stored records are missing: they restart at 0");
     }
@@ -297,8 +305,10 @@ impl Recovery<'_> {
         if !self.options.read_only {
             // The previous process may have ended before a sync, or after a failed one. Frames of this file count as
             // acknowledged from now on, so they must survive a power failure.
-            let renewed = self.options.disk.renew(&found.path, contents.proven);
-            renewed.map_err(|e| Error::io("sync journal", &found.path, e))?;
+            if !Mutation::RecoveredJournalNotRenewed.is_on() {
+                let renewed = self.options.disk.renew(&found.path, contents.proven);
+                renewed.map_err(|e| Error::io("sync journal", &found.path, e))?;
+            }
         }
         generation.journal.length = contents.length;
         generation.journal.damaged =
@@ -358,7 +368,9 @@ impl Recovery<'_> {
                 return;
             }
             self.replayed.take(origin, generation.number);
-            self.sessions.take(origin, generation.number);
+            if !Mutation::SessionsNotRecovered.is_on() {
+                self.sessions.take(origin, generation.number);
+            }
         }
         self.counters.recovered_batches.add(1);
         let numbers = number_series(&self.index, &arrival);

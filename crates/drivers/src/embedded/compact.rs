@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use tacho_store::disk::ReadFile;
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, ErrorKind, Result, Table};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
@@ -159,7 +160,7 @@ impl Inner {
         let stuck = segments.oldest_stuck().into_iter().chain(files.kept.keys().next().copied()).min();
         let segment =
             choose(&directory.index, segments.growing(), &files.kept, stuck, (dead_of, files.is_full))?;
-        let keep_deletes = segments.has_older(segment);
+        let keep_deletes = segments.has_older(segment) && !Mutation::DeletesForgotten.is_on();
         let file = directory.handles.get(&segment).cloned()?;
         Some(Candidate { segment, file, keep_deletes })
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::disk::{Disk, exists};
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
 use super::format::{BATCH_HEAD_BYTES, file_path};
@@ -109,7 +110,7 @@ impl Segments {
             Loaded::Sealed(_) => Some(known.map_or(u64::MAX, |known| known.bytes)),
             Loaded::Unfinished | Loaded::Unknown => None,
         };
-        if let Some(from) = unproven.filter(|_| is_newest) {
+        if let Some(from) = unproven.filter(|_| is_newest && !Mutation::SegmentNotRenewed.is_on()) {
             let renewed = self.disk.renew(&path, from);
             renewed.map_err(|e| Error::io("sync segment", &path, e))?;
         }
@@ -201,6 +202,9 @@ impl Segments {
         }
         let shown = path.display();
         tracing::warn!(path = %shown, offset = length, bytes = torn, copy, "torn end of segment cut off, good part kept");
+        if Mutation::TornSegmentNotCut.is_on() {
+            return Ok(true);
+        }
         self.disk.cut(&path, length).map_err(|e| Error::io("cut torn segment", &path, e))?;
         self.torn_bytes += torn;
         Ok(true)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tacho_store::ErrorKind::StorageFull;
 use tacho_store::disk::{Disk, DiskFile, ReadFile, exists};
 use tacho_store::driver::Health;
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
 use super::format::{
@@ -143,7 +144,9 @@ impl Segments {
         put_batch(&mut batch, rows.iter().copied(), |_, offset| {
             offsets.push((active.length as usize + offset) as u32)
         });
-        let written = active.file.append(&batch).and_then(|()| active.file.sync());
+        let unsynced = Mutation::SegmentNotSynced.is_on();
+        let written =
+            active.file.append(&batch).and_then(|()| if unsynced { Ok(()) } else { active.file.sync() });
         if let Err(error) = written {
             active.cut = true;
             let error = Error::io("write segment", &active.path, error).with("offset", active.length);
@@ -306,6 +309,9 @@ impl Segments {
 
     /// Marks a segment in the manifest as no longer needed. After an error, the manifest is unchanged.
     pub fn retire(&mut self, number: u32) -> Result<()> {
+        if Mutation::SegmentNotRetired.is_on() {
+            return Ok(());
+        }
         let before = self.manifest.files.get(&number).copied();
         let removed = Known { state: State::Removed, bytes: 0, crc: None };
         self.manifest
@@ -392,6 +398,10 @@ impl Drop for Segments {
 
 impl Active {
     fn repair(&mut self, disk: &dyn Disk) -> Result<()> {
+        if Mutation::FailedAppendNotCut.is_on() {
+            self.cut = false;
+            return Ok(());
+        }
         disk.cut(&self.path, self.length).map_err(|e| Error::io("cut segment", &self.path, e))?;
         self.cut = false;
         Ok(())

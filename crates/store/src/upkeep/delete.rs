@@ -7,6 +7,7 @@ use tacho_model::{Kind, Matcher, TimeRange};
 use super::Upkeep;
 use super::tombstones::Tombstone;
 use crate::index;
+use crate::mutation::Mutation;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
@@ -50,7 +51,7 @@ pub async fn delete(
     let (id, through) = {
         let (generations, tombstones) = (upkeep.store.generations.read(), upkeep.store.tombstones.read());
         let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
-        (tombstones.next_id(), growing - 1)
+        (tombstones.next_id(), if Mutation::TombstoneTooWide.is_on() { growing } else { growing - 1 })
     };
     let tombstone = Tombstone { id, matchers: matchers.to_vec(), range, through };
     upkeep.store.driver.put(vec![tombstone.row()]).await?;
