@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use tacho_store::disk::Disk;
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
@@ -147,17 +148,17 @@ impl Manifest {
     ///
     /// # Errors
     /// `Version` when a newer version wrote a copy; `Io`.
-    pub fn read(directory: &Path) -> Result<Found> {
+    pub fn read(disk: &dyn Disk, directory: &Path) -> Result<Found> {
         let mut found = Found { manifest: None, damaged: Vec::new(), complete: false };
         let mut copies = Vec::new();
         for name in [FILE, BACKUP] {
             let path = directory.join(name);
-            let bytes = match std::fs::metadata(&path).map(|about| about.len()) {
+            let bytes = match disk.length(&path) {
                 Ok(length) if length > BYTES_MAX => {
                     found.damaged.push((name, format!("it has {length} bytes")));
                     continue;
                 }
-                Ok(_) => std::fs::read(&path).map_err(|e| Error::io("read manifest", &path, e))?,
+                Ok(_) => disk.read(&path).map_err(|e| Error::io("read manifest", &path, e))?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(Error::io("read manifest", &path, error)),
             };
@@ -189,13 +190,18 @@ impl Manifest {
                 }
                 let mut file = disk.open(&new)?;
                 file.append(&bytes)?;
-                file.sync()?;
+                if !Mutation::ManifestNotSynced.is_on() {
+                    file.sync()?;
+                }
                 disk.rename(&new, &path)
             };
             replace().map_err(|e| {
                 let _ = disk.remove(&new);
                 Error::io("write manifest", &path, e)
             })?;
+        }
+        if Mutation::ManifestNameNotSynced.is_on() {
+            return Ok(());
         }
         disk.sync_directory(directory).map_err(|e| Error::io("sync directory", directory, e))
     }

@@ -28,6 +28,8 @@ pub struct Scanned {
     pub doubtful: bool,
     /// Whether a mark is the last item before the torn bytes.
     pub marked: bool,
+    /// Position of the last mark of the valid part. All bytes before it were synced.
+    pub proven: u64,
     /// CRC-32C of the valid part.
     pub crc: u32,
     pub damage: Damage,
@@ -91,7 +93,7 @@ fn scan_within(
 ) -> Scanned {
     let mut walk =
         Walk { bytes, tried: 0, tried_max, damage, places: Vec::new(), index: IndexBuilder::default() };
-    let (mut at, mut marked) = (HEADER_BYTES.min(bytes.len()), false);
+    let (mut at, mut marked, mut proven) = (HEADER_BYTES.min(bytes.len()), false, 0);
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
@@ -110,6 +112,9 @@ fn scan_within(
         }
         sound.iter().for_each(|(offset, row)| walk.found(row, *offset, each));
         damaged.iter().for_each(|(from, to)| walk.note(*from, *to));
+        if rows == end {
+            proven = at;
+        }
         (at, marked) = (end, rows == end);
     }
     walk.count_as_index(at);
@@ -120,6 +125,7 @@ fn scan_within(
         length: at as u64,
         torn: (bytes.len() - at) as u64,
         marked,
+        proven: proven as u64,
         crc: crc32c::crc32c(&bytes[..at]),
         damage,
         places,

@@ -1,11 +1,11 @@
 //! Reads one row at its position. A short row is read whole. Of a long row, the first bytes are read first, because
 //! they select the other parts.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 
 use bytes::Bytes;
+use tacho_store::disk::ReadFile;
 use tacho_store::driver::Scan;
 use tacho_store::sectors::is_damage;
 
@@ -32,7 +32,7 @@ pub struct Spot<'a> {
     pub scan: &'a Scan,
     pub clustering: &'a [u8],
     pub place: Place,
-    pub file: &'a File,
+    pub file: &'a dyn ReadFile,
     /// Whether the row is known to be damaged. Such a row is only read whole.
     pub doubted: bool,
     pub patience: Patience,
