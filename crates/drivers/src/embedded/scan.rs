@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
     /// Passes on the rows after the damaged batch head at `at`. Returns the position of the next intact head, or the end.
     fn salvage(&mut self, at: Offset, each: &mut impl FnMut(Entry<'_>)) -> Offset {
         let end = self.bytes.len();
-        let (mut damaged, mut next) = (at, at + 1);
+        let (mut damaged, mut next) = (at, at);
         // The position where the next row must start if only the batch head is damaged.
         let mut expected = at + BATCH_HEAD_BYTES;
         while next < end {
@@ -213,7 +213,8 @@ impl<'a> Walk<'a> {
             }
             match self.search(next) {
                 Taken::Row(row) => {
-                    if damaged < next {
+                    // A row without a batch head is damage, too.
+                    if damaged < next || next == at {
                         self.note(damaged, next);
                     }
                     self.found(&row, next, each);
@@ -407,5 +408,15 @@ mod tests {
         bytes.extend(mark());
         let head = begin + BATCH_HEAD_BYTES;
         assert_eq!(scanned(&bytes), (vec![b"b".to_vec()], vec![(head, head + BATCH_HEAD_BYTES)]));
+    }
+
+    #[test]
+    fn an_intact_row_at_the_place_of_a_batch_head_is_read() {
+        let mut bytes = [encode_header(1), mark()].concat();
+        let begin = bytes.len();
+        put_batch(&mut bytes, [row(b"a", b"value")].into_iter(), |_, _| ());
+        bytes.drain(begin..begin + BATCH_HEAD_BYTES);
+        bytes.extend(mark());
+        assert_eq!(scanned(&bytes), (vec![b"a".to_vec()], vec![(begin, begin)]));
     }
 }
