@@ -61,7 +61,9 @@ impl Agent {
     /// The recorder has all frames up to `seq`. They are in the model from now on. Returns the number of records.
     pub fn take_ack(&mut self, seq: u64) -> u64 {
         let mut records = 0;
-        while let Some((_, batch)) = self.frames.pop_front_if(|(number, _)| *number <= seq) {
+        while self.frames.front().is_some_and(|(number, _)| *number <= seq)
+            && let Some((_, batch)) = self.frames.pop_front()
+        {
             records += batch.counts().iter().sum::<usize>() as u64;
             self.model.apply(&batch);
         }

@@ -24,6 +24,9 @@ fn main() -> ExitCode {
         tracing_subscriber::fmt()
             .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
             .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
             .init();
     }
     let begun = Instant::now();
@@ -66,7 +69,7 @@ fn search_mutations() -> ExitCode {
         count += 1;
         missed += u64::from(found.seeds.is_none());
         let seeds = found.seeds.map_or_else(|| "-".to_owned(), |seeds| seeds.to_string());
-        let how: String = found.failure.chars().take(90).collect();
+        let how: String = found.failure.chars().take(70).collect();
         println!("{:28} | {seeds:>5} | {how}", format!("{mutation:?}"));
     }
     println!("{count} faults, {missed} not found");

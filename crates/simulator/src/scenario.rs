@@ -71,7 +71,7 @@ impl Life {
             2 => Faults { write: 20, sync: 0, cut: 0, names: 15 },
             _ => Faults { write: 0, sync: 0, cut: 0, names: 0 },
         };
-        Self { steps: 5 + random.below(40), operations, faults }
+        Self { steps: 3 + random.below(24), operations, faults }
     }
 }
 

@@ -20,11 +20,11 @@ use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
 /// Crashes of one seed.
-const LIVES: u64 = 8;
+const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
 const CHUNKS: &str = "/data/chunks";
 /// Size of a segment of the driver, bytes: small, so that segments are sealed and rewritten.
-const SEGMENT_BYTES: u64 = 12_000;
+const SMALL_SEGMENT_BYTES: u64 = 12_000;
 /// Limit on the attempts of one operation. A store that still fails without faults is stuck.
 const ATTEMPTS_MAX: usize = 200;
 
@@ -94,7 +94,7 @@ impl World {
 
     pub fn say(&self, line: impl FnOnce() -> String) {
         if self.trace {
-            eprintln!("       {}", line());
+            tracing::info!("       {}", line());
         }
     }
 
@@ -120,7 +120,7 @@ impl World {
     /// Opens the store once.
     pub async fn try_open(&mut self) -> tacho_store::Result<(Arc<Store>, Arc<Faulty<Embedded>>)> {
         let disk = Arc::new(self.disk.clone());
-        let driver = Embedded::open_on(Path::new(CHUNKS), disk.clone(), SEGMENT_BYTES, Threads::One).await?;
+        let driver = Embedded::open_on(Path::new(CHUNKS), disk.clone(), SMALL_SEGMENT_BYTES, Threads::One).await?;
         let driver = Arc::new(Faulty::new(driver, driver_faults(&mut self.random)));
         driver.set_quiet(true);
         let options = Options {
@@ -140,7 +140,7 @@ impl World {
             merge_bytes_per_second: u64::MAX,
             merge_cpu_percent: 100,
             sweep_first: Duration::from_millis(self.random.below(200)),
-            sweep_every: Duration::from_millis(300),
+            sweep_every: Duration::from_millis(800),
             verify_first: Duration::from_millis(self.random.below(2_000)),
             verify_every: Duration::from_secs(2),
             policies: Arc::new(policies()),

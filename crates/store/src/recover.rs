@@ -66,12 +66,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     };
     let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
     files.check(flushed, live, &keys.generations)?;
-    // New data needs a number above all existing ones, so that older deletions do not mask it.
     let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
-    let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
-    let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
-    let step = u64::from(!Mutation::GenerationReused.is_on() || highest == 0);
-    let next = highest.checked_add(step).ok_or_else(exhausted)?;
+    let next = next_generation(seen.chain([files.highest, flushed, tombstones.through()]))?;
     let mut recovery = Recovery {
         directory,
         options,
@@ -85,17 +81,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         // Losses in files that earlier starts quarantined.
         lacks: journal::lost_in(&*options.disk, directory),
     };
-    if !options.read_only {
-        // The previous process may have ended before it made the name of a journal durable.
-        let synced = options.disk.sync_directory(directory);
-        synced.map_err(|e| Error::io("sync directory", directory, e))?;
-    }
-    for found in &files.journals {
-        recovery.file(found)?;
-    }
-    if Mutation::JournalsInWrongOrder.is_on() {
-        recovery.generations.sealed.make_contiguous().reverse();
-    }
+    recovery.all(&files.journals)?;
     let id = recovery.id.unwrap_or_else(options.draw_id);
     // A row of the current version prevents older versions from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
@@ -103,10 +89,10 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let Recovery { index, sessions, generations, flushed, counters, lacks, .. } = recovery;
     counters.journals_quarantined.add(journal::quarantined(&*options.disk, directory));
-    let mut last_sequence = facts.last_sequence().max(keys.last_sequence);
-    if Mutation::SequenceReused.is_on() {
-        last_sequence = 0;
-    }
+    let last_sequence = match Mutation::SequenceReused.is_on() {
+        true => 0,
+        false => facts.last_sequence().max(keys.last_sequence),
+    };
     if facts.stored.is_none() && !keys.generations.is_empty() {
         tracing::error!("statistics of the stored records are missing: they restart at 0");
     }
@@ -131,6 +117,14 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         clock_last: facts.clock,
         counters,
     })
+}
+
+/// The number of the next generation: above all numbers `seen`, so that older deletions do not mask new data.
+fn next_generation(seen: impl Iterator<Item = u64>) -> Result<u64> {
+    let highest = seen.fold(0, u64::max);
+    let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
+    let step = u64::from(!Mutation::GenerationReused.is_on() || highest == 0);
+    highest.checked_add(step).ok_or_else(exhausted)
 }
 
 /// Facts that the store has written about itself.
@@ -283,6 +277,21 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
+    fn all(&mut self, journals: &[Found]) -> Result<()> {
+        if !self.options.read_only {
+            // The previous process may have ended before it made the name of a journal durable.
+            let synced = self.options.disk.sync_directory(self.directory);
+            synced.map_err(|e| Error::io("sync directory", self.directory, e))?;
+        }
+        for found in journals {
+            self.file(found)?;
+        }
+        if Mutation::JournalsInWrongOrder.is_on() {
+            self.generations.sealed.make_contiguous().reverse();
+        }
+        Ok(())
+    }
+
     fn file(&mut self, found: &Found) -> Result<()> {
         if found.generation <= self.flushed {
             return self.flushed_file(found);

@@ -107,7 +107,10 @@ impl Segments {
         // length in the manifest, must survive a power failure.
         let unproven = match &loaded {
             Loaded::Scanned(scanned) => Some(scanned.proven),
-            Loaded::Sealed(_) => Some(known.map_or(u64::MAX, |known| known.bytes)),
+            Loaded::Sealed(_) => Some(match known {
+                Some(known) => known.bytes,
+                None => self.disk.length(&path).map_err(|e| Error::io("read segment", &path, e))?,
+            }),
             Loaded::Unfinished | Loaded::Unknown => None,
         };
         if let Some(from) = unproven.filter(|_| is_newest && !Mutation::SegmentNotRenewed.is_on()) {

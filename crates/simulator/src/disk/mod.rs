@@ -121,7 +121,7 @@ impl SimulatedDisk {
         files.values_mut().for_each(|file| file.lose_unsynced(random));
         if state.trace {
             for (path, bytes) in state.lengths() {
-                eprintln!("  after the power failure: {} has {bytes} bytes", path.display());
+                tracing::info!("after the power failure: {} has {bytes} bytes", path.display());
             }
         }
         state.start_again();
@@ -184,7 +184,7 @@ impl State {
         }
         self.digest = self.digest.rotate_left(5) ^ 0xcbf2_9ce4_8422_2325;
         if self.trace {
-            eprintln!("{:6} {line}", self.operations);
+            tracing::info!("{:6} {line}", self.operations);
         }
     }
 
