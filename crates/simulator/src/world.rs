@@ -120,7 +120,8 @@ impl World {
     /// Opens the store once.
     pub async fn try_open(&mut self) -> tacho_store::Result<(Arc<Store>, Arc<Faulty<Embedded>>)> {
         let disk = Arc::new(self.disk.clone());
-        let driver = Embedded::open_on(Path::new(CHUNKS), disk.clone(), SMALL_SEGMENT_BYTES, Threads::One).await?;
+        let driver =
+            Embedded::open_on(Path::new(CHUNKS), disk.clone(), SMALL_SEGMENT_BYTES, Threads::One).await?;
         let driver = Arc::new(Faulty::new(driver, driver_faults(&mut self.random)));
         driver.set_quiet(true);
         let options = Options {
