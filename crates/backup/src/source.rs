@@ -114,7 +114,7 @@ impl Source {
     }
 }
 
-/// Facts that show that a file has not changed.
+/// Facts about a file. Equal facts show that the file has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Facts {
     pub bytes: u64,
