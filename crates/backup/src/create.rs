@@ -112,8 +112,8 @@ impl Copier<'_> {
     /// Saves one file. Returns the name of its object.
     fn save(&mut self, name: &str, mut file: OpenFile, work: &mut Work<'_>) -> Result<Hash> {
         let bytes = file.facts.bytes;
-        // Segment files are only appended to, so equal facts mean equal bytes. Files outside of `chunks/` are few and are
-        // read again.
+        // In `chunks/`, segment files are only appended to, and the manifest is replaced by a new file, so equal facts mean
+        // equal bytes. All other files are read again.
         let unchanged = name.starts_with("chunks/").then(|| self.saved.get(&(name.to_owned(), file.facts)));
         if let Some(hash) = unchanged.flatten()
             && self.objects.get(hash) == Some(&bytes)

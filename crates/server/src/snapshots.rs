@@ -21,8 +21,8 @@ pub const DIRECTORY: &str = "snapshots";
 pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. The server and `tacho
-/// token` replace such a file as a whole when they change it, so a link to it does not change.
+/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. The server and
+/// `tacho token` never change such a file in place, but replace it as a whole, so a link to it does not change.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// A snapshot.
