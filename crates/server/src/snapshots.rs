@@ -21,8 +21,8 @@ pub const DIRECTORY: &str = "snapshots";
 pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. Each is replaced by a new file
-/// when it changes, so a link to it does not change.
+/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. The server and
+/// `tacho token` never change such a file in place, but replace it as a whole, so a link to it does not change.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// A snapshot.
@@ -93,7 +93,7 @@ impl Snapshots {
             let file = |PinnedFile { name, bytes }| PinnedFile { name: format!("{folder}/{name}"), bytes };
             files.extend(some.into_iter().map(file));
         }
-        // Later than the journals, because the types of their records are in one of these files.
+        // Linked later than the journals, because the types of the journals' records are in one of these files.
         files.extend(link_side_files(&self.data, &directory)?);
         tracing::info!(snapshot = %id, files = files.len(), "snapshot made for a backup");
         let (generation, offset) = (pinned.generation, pinned.offset);

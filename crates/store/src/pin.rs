@@ -41,7 +41,7 @@ pub struct Pinned {
     pub offset: u64,
 }
 
-/// Makes a hard link to a file in the directory `into`, which is created.
+/// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
 /// `Invalid` if the file system has no hard links; `Io`.
@@ -76,7 +76,7 @@ pub fn length(path: &Path) -> io::Result<u64> {
     std::fs::metadata(path).map(|found| found.len())
 }
 
-/// Pins the files of the driver in `[0]` of `into`, and those of `directory`, the journal, in `[1]`.
+/// Links the files of the driver into `into[0]`, and the journals in `directory` into `into[1]`.
 pub async fn pin(
     driver: &dyn Driver,
     metadata: &Metadata,
@@ -101,7 +101,7 @@ pub async fn pin(
 
 /// Links the journals of the generations in memory, whose lengths are given. Files from generation `next` on are newer
 /// than the state. All other files were flushed and may be removed at any moment. They are linked if they still exist,
-/// because a damaged one is on its way to the quarantine.
+/// because a damaged one may be about to be moved to the quarantine.
 fn link_journals(
     from: &Path,
     into: &Path,

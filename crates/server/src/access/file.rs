@@ -24,7 +24,7 @@ const MARKER: &str = "tokens.used";
 const VERSION: u32 = 1;
 /// Name of the file, and the newest version that this program reads.
 pub const NAME: (&str, u32) = (FILE, VERSION);
-/// Limit on the tokens of one server. Series count each token by its name.
+/// Limit on the tokens of one server. Metrics of the server have a series for the name of each token.
 pub const TOKENS_MAX: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
@@ -64,7 +64,8 @@ pub fn is_used(data: &Path) -> bool {
     [FILE, MARKER].iter().any(|name| std::fs::symlink_metadata(data.join(name)).is_ok())
 }
 
-/// Reads the file. Everything except a directory without file and marker is [`Found::Broken`] in case of doubt.
+/// Reads the file. A directory is [`Found::Unused`] only if it has neither file nor marker. In case of doubt the result is
+/// [`Found::Broken`].
 pub fn read(data: &Path) -> Found {
     if !is_used(data) {
         return Found::Unused;
@@ -102,7 +103,7 @@ fn records(data: &Path) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// The records of the file for a command. None if there is no file.
+/// The records of the file, for a command. An empty list if there is no file.
 ///
 /// # Errors
 /// The reason why the file cannot be used.
