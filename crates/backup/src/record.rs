@@ -152,7 +152,7 @@ impl Record {
     pub fn decode(bytes: &[u8], id: &Id) -> Result<Self> {
         let damaged = |why: String| Error::corrupt(why).with("backup", id);
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("record is not a text".into()))?;
-        let lines: Vec<&str> = text.split('\n').collect();
+        let lines: Vec<&str> = text.splitn(4, '\n').collect();
         let [json, checksum, ""] = lines[..] else {
             return Err(damaged("record is not a line of JSON and a checksum".into()));
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tacho_model::{Clock, Timestamp};
 use tacho_store::disk::{RealDisk, names_in};
 use tacho_store::pin::{length, link};
-use tacho_store::{Error, PinnedFile, Result, Store, draw_id};
+use tacho_store::{Error, ErrorKind as Kind, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
 
 /// Name of the directory with the snapshots, in the data directory.
@@ -76,13 +76,22 @@ impl Snapshots {
             }
             leases.push(Lease { id: id.clone(), begun, until: Instant::now() + LEASE });
         }
-        let made = self.make(id.clone(), begun).await;
-        if made.is_err() {
-            self.release(&id).await;
-        } else {
-            tokio::spawn(self.clone().expire(id));
+        match self.make(id.clone(), begun).await {
+            // The lease begins when the links exist.
+            Ok(snapshot) if self.renew(&id) => {
+                tokio::spawn(self.clone().expire(id));
+                Ok(snapshot)
+            }
+            Ok(snapshot) => {
+                remove(&snapshot.directory);
+                let message = "snapshot was released while it was made";
+                Err(Refused::Failed(Error::new(Kind::Unavailable, message)))
+            }
+            Err(error) => {
+                self.release(&id).await;
+                Err(Refused::Failed(error))
+            }
         }
-        made.map_err(Refused::Failed)
     }
 
     async fn make(&self, id: String, begun: Timestamp) -> Result<Snapshot> {
@@ -175,7 +184,13 @@ fn remove(directory: &Path) {
 /// Removes the snapshots of an earlier process. The caller holds the lock of the data directory.
 pub fn remove_all(data: &Path) {
     let directory = data.join(DIRECTORY);
-    for name in names_in(&RealDisk, "list snapshots", &directory).unwrap_or_default() {
+    if !std::fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+        return;
+    }
+    // Other directories are not of a server.
+    let is_id = |name: &String| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names = names_in(&RealDisk, "list snapshots", &directory).unwrap_or_default();
+    for name in names.into_iter().filter(is_id) {
         tracing::info!(snapshot = %name, "snapshot of an earlier process removed");
         remove(&directory.join(name));
     }
