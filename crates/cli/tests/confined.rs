@@ -57,7 +57,7 @@ fn fill(server: &Server, word: &str, team: &str) -> Agent {
         field_type: FieldType::I64,
         unit: name("unit").into(),
     }];
-    dictionary.record_type(1, &RecordType { name: declared.clone().into(), fields: fields.into() });
+    dictionary.record_type(1, &RecordType { name: declared.clone().into(), fields });
     agent.send_bytes(&dictionary.finish());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
     let mut data = DataFrame::new(1, now);

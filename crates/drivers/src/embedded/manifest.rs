@@ -21,8 +21,8 @@ const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
 /// Limit on the length of a manifest, bytes; enough for 20 million segments.
 const BYTES_MAX: u64 = 1 << 30;
-/// Limit on the bytes of a malformed line that a message shows.
-const LINE_BYTES_SHOWN: usize = 80;
+/// Limit on the characters of a malformed line that a message shows.
+const LINE_CHARS_SHOWN: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -127,11 +127,9 @@ impl Manifest {
         let mut manifest = Self::default();
         for (number, line) in (2..).zip(lines) {
             let malformed = || {
-                let (line, more) = line.split_at(line.floor_char_boundary(LINE_BYTES_SHOWN));
-                damaged(&format!(
-                    "malformed line {number}: {line:?}{}",
-                    if more.is_empty() { "" } else { ".." }
-                ))
+                let shown: String = line.chars().take(LINE_CHARS_SHOWN).collect();
+                let more = if shown.len() < line.len() { ".." } else { "" };
+                damaged(&format!("malformed line {number}: {shown:?}{more}"))
             };
             manifest.line(line).ok_or_else(malformed)?;
         }

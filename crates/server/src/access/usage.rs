@@ -103,7 +103,7 @@ impl Used {
         let most = i64::try_from(rate).unwrap_or(i64::MAX);
         let passed = now.saturating_sub(self.refilled);
         // The first call, a clock that was set back, and a long pause.
-        if passed < 0 || passed >= 3_600 * NS {
+        if !(0..3_600 * NS).contains(&passed) {
             (self.records_left, self.refilled) = (most, now);
             return;
         }
