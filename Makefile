@@ -116,6 +116,14 @@ bench-embedded: ## compare the embedded driver with fjall: write, scan, space, o
 bench-rates: ## measure append, recovery, flush and read, without a server
 	cargo run --release --locked -p tacho-drivers --example store_rates
 
+.PHONY: simulate
+simulate: ## run the store on a simulated disk with power failures; ARGS='--seeds 10000 --first 1' (CONTRIBUTING.md)
+	cargo xtask simulate $(or $(ARGS),--seconds 60)
+
+.PHONY: simulate-mutations
+simulate-mutations: ## check that the simulation finds each deliberate fault of the store
+	cargo xtask simulate-mutations
+
 .PHONY: bench-codecs
 bench-codecs: ## measure what each codec saves, on published and generated data; ARGS='--p4 DIR' (docs/adr/0012)
 	python3 -m bench.codecs $(ARGS)

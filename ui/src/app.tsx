@@ -1,9 +1,12 @@
 // Selects the page that the address names.
 import type { ComponentChildren } from 'preact';
 import { useErrorBoundary } from 'preact/hooks';
+import { Login, useSession } from './components/login';
 import { Shell } from './components/shell';
-import { Empty, Failure } from './components/states';
+import { Empty, Failure, Loading } from './components/states';
 import { linkTo, usePlace } from './lib/router';
+import { state, type Session } from './lib/session';
+import { useStore } from './lib/store';
 import { useWindow, type WindowState } from './lib/window';
 import { AgentsPage } from './pages/agents';
 import { ExplorePage } from './pages/explore';
@@ -14,10 +17,23 @@ import { TracePage } from './pages/trace';
 import { TracesPage } from './pages/traces';
 
 export function App() {
+  useSession();
+  const now = useStore(state);
+  switch (now.kind) {
+    case 'asking':
+      return <Loading />;
+    case 'closed':
+      return <Login why={now.why} />;
+    case 'open':
+      return <Pages session={now.session} />;
+  }
+}
+
+function Pages({ session }: { session: Session }) {
   const { path } = usePlace();
   const state = useWindow();
   return (
-    <Shell section={path[0] ?? 'services'} window={state}>
+    <Shell section={path[0] ?? 'services'} window={state} session={session}>
       <Guarded key={path.join('/')}>
         <Page path={path} window={state} />
       </Guarded>
@@ -25,7 +41,7 @@ export function App() {
   );
 }
 
-/** An exception in one page keeps the navigation, so that the user can open another page. */
+/** If a page throws an exception, the navigation stays, so that the user can open another page. */
 function Guarded({ children }: { children: ComponentChildren }) {
   const [error] = useErrorBoundary();
   return error === undefined ? <>{children}</> : <Failure error={error as Error} />;

@@ -12,6 +12,7 @@ import { record, wrap } from './record/calls.js';
 import { Recorder } from './record/recorder.js';
 import { Session } from './record/session.js';
 import { Switchboard } from './rules/switchboard.js';
+import { Token } from './secret.js';
 import { Sampler } from './sample/sampler.js';
 import { Samples } from './sample/samples.js';
 import { Clock } from './send/clock.js';
@@ -58,7 +59,8 @@ export class Agent {
     // Process samples are sent by one thread only.
     this.sampler = config.samplers && isMainThread ? new Sampler(this.samples, totals, outbox) : null;
     const { bytes, secret } = session;
-    this.protocol = new Protocol({ session: bytes, secret, pairs: pairs(common), outbox, dictionary, totals, log });
+    const token = new Token({ given: config.token, file: config.token_file, isInsecure: config.insecure_token });
+    this.protocol = new Protocol({ session: bytes, secret, pairs: pairs(common), outbox, dictionary, totals, log, token });
     const { tls_ca: ca, tls_client_cert: cert, tls_client_key: key } = config;
     const tls = ca === '' ? null : new Tls({ ca, cert, key });
     this.link = new Link({ address: config.server, protocol: this.protocol, totals, log, tls });

@@ -3,6 +3,7 @@
 
 import { isIPv6 } from 'node:net';
 import * as messages from './messages.js';
+import { Secret } from './secret.js';
 import { OTHERS, SETTINGS } from './settings.js';
 
 /** @typedef {import('./settings.js').Settings & { warnings: string[] }} Config `warnings`: one sentence for each wrong setting */
@@ -14,8 +15,10 @@ export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undi
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
-/** The path of a file that does not exist. An empty path would leave the connection unencrypted. */
+/** The path of a file that does not exist. With an empty path, the connection would not be encrypted, or would have no token. */
 const UNUSABLE = { value: '<blank>', fault: messages.expected('the path of a file'), used: '<blank>' };
+/** Settings that must not be blank: an empty value has another meaning. */
+const FILES = ['tls_ca', 'token_file'];
 /** Names within this edit distance are treated as typing errors. */
 const DISTANCE_MAX = 2;
 
@@ -36,7 +39,10 @@ export function load(environment) {
     const name = variable.slice('TACHO_'.length).toLowerCase();
     if (Object.hasOwn(SETTINGS, name)) {
       const [type, fallback, ...bounds] = SETTINGS[name];
-      const { value, fault, used } = name === 'tls_ca' && isBlank(text) ? UNUSABLE : read(type, text.trim(), fallback, ...bounds);
+      // Blanks of a secret are kept, because they are a fault of its file or variable.
+      const given = type === 'secret' ? text : text.trim();
+      const isUnusable = FILES.includes(name) && isBlank(text);
+      const { value, fault, used } = isUnusable ? UNUSABLE : read(type, given, fallback, ...bounds);
       config[name] = value;
       if (fault !== '') {
         config.warnings.push(messages.settingWrong(variable, text, fault, used));
@@ -86,6 +92,8 @@ function read(type, text, fallback = '', least = '', most = '') {
       }
       return value > (scaled(most, units) ?? Infinity) ? instead(messages.allowedAtMost(most)) : right(value);
     }
+    case 'secret':
+      return right(new Secret(text));
     case 'list':
       return right(list(text));
     case 'probes': {

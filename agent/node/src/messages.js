@@ -232,4 +232,38 @@ export function tlsUnusable(setting, value, why) {
 export function tlsUseless(setting) {
   return `${setting} has no effect without tls_ca: the connection is not encrypted`;
 }
+
+/** @param {Value} message @param {Value} code @param {Value} setting */
+export function tokenForbids(message, code, setting) {
+  return `the token does not permit this: ${message} (error ${code}); put another one into ${setting}, or change its rights`;
+}
+
+/** @param {Value} most */
+export function tokenForm(most) {
+  return `a token has 1 to ${most} visible ASCII characters, no blanks and no line breaks`;
+}
+
+export const TOKEN_IN_CLEAR = 'without TLS the token goes to this machine only: set tls_ca or insecure_token';
+
+/** @param {Value} code */
+export function tokenNeeded(code) {
+  return `the server requires a token: set token_file or token (error ${code})`;
+}
+
+/** @param {Value} message @param {Value} code @param {Value} setting */
+export function tokenRefused(message, code, setting) {
+  return `the server refuses the token: ${message} (error ${code}); put a valid one into ${setting}`;
+}
+
+/** @param {Value} server */
+export function tokenSentInClear(server) {
+  return `the token is sent to ${server} without TLS, because insecure_token is true: others on the network can read it`;
+}
+
+export const TOKEN_TWICE = 'token and token_file are both set, set only one of them';
+
+/** @param {Value} setting @param {Value} why */
+export function tokenUnusable(setting, why) {
+  return `${setting}: ${why}`;
+}
 // generated: end

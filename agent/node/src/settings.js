@@ -1,7 +1,7 @@
 // The settings. `agent/settings.toml` defines them for the agents of all languages. Before: the environment. After: `config.js`,
 // which reads values.
 
-/** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
+/** @typedef {'text' | 'secret' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
 
 /**
  * Type, default, and the bounds of a number. The bounds themselves are allowed values.
@@ -16,6 +16,9 @@ export const SETTINGS = {
   tls_ca: ['text', ''],
   tls_client_cert: ['text', ''],
   tls_client_key: ['text', ''],
+  token: ['secret', ''],
+  token_file: ['text', ''],
+  insecure_token: ['flag', 'false'],
   service: ['text', ''],
   host: ['text', ''],
   instance: ['text', ''],
@@ -40,6 +43,9 @@ export const SETTINGS = {
  * @property {string} tls_ca
  * @property {string} tls_client_cert
  * @property {string} tls_client_key
+ * @property {import('./secret.js').Secret} token
+ * @property {string} token_file
+ * @property {boolean} insecure_token
  * @property {string} service
  * @property {string} host
  * @property {string} instance

@@ -29,7 +29,8 @@ const ENCODERS = {
       assert.deepEqual(Session.of(secret).bytes, session);
     }
     const pairs = all(lines, 'pair').map((pair) => split(pair, '='));
-    return helloFrame(session, pairs, { versionMax: number(value(lines, 'version_max')), secret });
+    const token = all(lines, 'token').map((text) => Buffer.from(text))[0] ?? null;
+    return helloFrame(session, pairs, { versionMax: number(value(lines, 'version_max')), secret, token });
   },
   PING: (lines) =>
     pingFrame(
@@ -148,7 +149,7 @@ const DECODERS = {
   ],
 };
 
-const VECTORS = ['control.vec', 'data.vec', 'probes.vec'].flatMap((file) => vectors(file));
+const VECTORS = ['control.vec', 'token.vec', 'data.vec', 'probes.vec'].flatMap((file) => vectors(file));
 for (const { name, lines, hex } of VECTORS) {
   const type = value(lines, 'frame');
   test(`vector ${name}`, () => {

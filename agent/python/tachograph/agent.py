@@ -24,6 +24,7 @@ from .outbox import Outbox
 from .patterns import Selection
 from .probes import http_server
 from .sampler import Sampler
+from .secret import Token
 from .sender import Sender
 from .switchboard import Switchboard
 from .tallies import TALLIES
@@ -57,7 +58,8 @@ class Agent:
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
         hello = wire.hello(self.home.session.id, identity.pairs(labels), secret=self.home.session.secret)
-        link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard, _tls(settings))
+        token = Token(settings.token, settings.token_file, settings.insecure_token)
+        link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard, _tls(settings), token)
         self.inbox = Inbox(self.home, labels)
         self.sender = Sender(self.home, self.inbox, outbox, link, self.log)
         self.sender.tally_interval_s = settings.sample_interval

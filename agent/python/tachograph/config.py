@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Optional
 
 from . import messages
+from .secret import Secret
 
 PREFIX = "TACHO_"
 
@@ -137,6 +138,11 @@ def _file(value: Any) -> str:
     return path
 
 
+def _secret(value: Any) -> Secret:
+    """A value that is not a text becomes a blank one, which is not valid. An empty one would mean no token."""
+    return Secret(value if isinstance(value, str) else " ")
+
+
 def _address(value: Any) -> str:
     parse_address(_string(value))
     return value
@@ -160,7 +166,7 @@ def _probes(value: Any) -> tuple[str, ...]:
 
 _READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: _list}
 # Settings that are paths.
-_FILES = ("tls_ca", "tls_client_cert", "tls_client_key")
+_FILES = ("tls_ca", "tls_client_cert", "tls_client_key", "token_file")
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,9 @@ class Settings:
     tls_ca: str = ""
     tls_client_cert: str = ""
     tls_client_key: str = ""
+    token: Secret = Secret("")
+    token_file: str = ""
+    insecure_token: bool = False
     service: str = ""
     host: str = ""
     instance: str = ""
@@ -234,6 +243,9 @@ def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: l
     known = _FIELDS.get(name)
     if known is None:
         warnings.append(_unknown(name, place))
+        return
+    if name == "token":
+        values[name] = _secret(value)  # link reports a wrong one, without its text
         return
     read = known.metadata.get("read") or _READERS[type(known.default)]
     try:

@@ -26,6 +26,7 @@ from .dictionary import Dictionary
 from .log import Log
 from .outage import Outage
 from .outbox import Outbox
+from .secret import Secret, Token, TokenError, is_loopback
 from .switchboard import Switchboard
 from .totals import Totals
 
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
     from .tls import Encrypted, Tls
 
 _GREETING_S = 5.0
-# Code of an ERROR: the server requires TLS.
+# Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this.
 _NEEDS_TLS = 11
+_UNAUTHORIZED = 12
+_FORBIDDEN = 13
+# First and longest pause after a refused token, which may become valid later.
+_TOKEN_S = (1.0, 60.0)
 # Pause after a refusal that an immediate retry would only repeat.
 _REFUSED_S = 60.0
 # Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before the ERROR has reset the back-off.
@@ -54,11 +59,12 @@ class State(Enum):
 
 
 class RefusalError(Exception):
-    """The server sent ERROR. `pause_s`: time until the next attempt."""
+    """The server sent ERROR. `pause_s`: time until the next attempt. `is_of_token`: the token is the reason."""
 
-    def __init__(self, message: str, pause_s: float) -> None:
+    def __init__(self, message: str, pause_s: float, is_of_token: bool = False) -> None:
         super().__init__(message)
         self.pause_s = pause_s
+        self.is_of_token = is_of_token
 
 
 class Link:
@@ -71,17 +77,23 @@ class Link:
         log: Log,
         switchboard: Optional[Switchboard] = None,
         tls: Optional[Tls] = None,
+        token: Optional[Token] = None,
     ) -> None:
-        """`address`: as for `parse_address`. `hello`: the body of HELLO. `switchboard`: applies rules. Without `tls` the
-        connection is not encrypted. Raises ValueError."""
+        """`address`: as for `parse_address`. `hello`: the body of HELLO without a token. `switchboard`: applies rules. Without
+        `tls` the connection is not encrypted. Raises ValueError."""
         self.address = parse_address(address)
-        self.hello = wire.frame(wire.HELLO, hello)
+        self.hello = hello
         self.outbox = outbox
         self.dictionary: Dictionary = outbox.dictionary
         self.totals = totals
         self.log = log
         self.switchboard = switchboard
         self.tls = tls
+        self.token = token or Token(Secret(""), "", False)
+        # The token of the current attempt to connect.
+        self.token_read = b""
+        self.token_pause_s = _TOKEN_S[0]
+        self.is_clear_told = False
         self.state = State.RESTING
         self.socket: Union[socket.socket, Encrypted, None] = None
         self.resolver: Optional[Resolver] = None
@@ -120,6 +132,7 @@ class Link:
         try:
             if self.state is State.RESTING:
                 if now >= self.deadline:
+                    self.token_read = self.token.read()
                     self.state = State.RESOLVING
                     self.resolver = Resolver(self.address)
             elif self.state is State.RESOLVING:
@@ -138,7 +151,7 @@ class Link:
         except wire.DamagedError as e:
             self._fail(now, messages.server_is_other(e), self._next_backoff())
         except RefusalError as e:
-            self._fail(now, str(e), e.pause_s)
+            self._fail(now, str(e), e.pause_s, e.is_of_token)
         except OSError as e:
             self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
 
@@ -173,6 +186,7 @@ class Link:
             return
         family, address = found
         self.attempts += 1
+        self._check_secrecy(address[0])
         self.socket = _Socket(family, socket.SOCK_STREAM)
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -183,6 +197,16 @@ class Link:
             raise OSError(code, os.strerror(code).lower())
         if not code:
             self._secure()
+
+    def _check_secrecy(self, address: str) -> None:
+        """Raises TokenError if others could read the token on the network. `address`: that of the server."""
+        if not self.token_read or self.tls is not None or is_loopback(address):
+            return
+        if not self.token.is_insecure:
+            raise TokenError(messages.TOKEN_IN_CLEAR)
+        if not self.is_clear_told:
+            self.is_clear_told = True
+            self.log.say(messages.token_sent_in_clear(self.outage.server))
 
     def _finish_connect(self) -> None:
         if is_writable(self.socket):
@@ -206,7 +230,7 @@ class Link:
     def _greet(self) -> None:
         self.state = State.GREETING
         self.frames = wire.FrameReader()
-        self.out = self.hello
+        self.out = wire.frame(wire.HELLO, wire.with_token(self.hello, self.token_read))
         self.dictionary_sent = 0
         if self.switchboard is not None:
             self.switchboard.connected()
@@ -225,14 +249,14 @@ class Link:
         self.backoff_s = min(_BACKOFF_S[1], 2 * step)
         return step * random.uniform(0.5, 1.0)
 
-    def _fail(self, now: float, why: str, pause_s: float) -> None:
+    def _fail(self, now: float, why: str, pause_s: float, is_of_token: bool = False) -> None:
         was_open = self.state is State.OPEN
         self.forget()
         self.out = b""
         self.deadline = now + pause_s
         self.has_failed = True
         self.outbox.rewind()
-        self.outage.failed(now, was_open, why)
+        self.outage.failed(now, was_open, why, is_of_token)
 
     # ---- from the server ----
 
@@ -282,16 +306,30 @@ class Link:
         self.hold_until = 0.0
         self.totals.connects += 1
         self.backoff_s = _BACKOFF_S[0]
+        self.token_pause_s = _TOKEN_S[0]
         self.outage.over(now)
 
     def _refusal(self, code: int, message: str, now: float) -> RefusalError:
         """The reaction to an ERROR (wire.md, table of codes)."""
-        text = messages.tls_required(code) if code == _NEEDS_TLS else messages.server_refuses(message, code)
         self.outage.begin(now)
+        if code in (_UNAUTHORIZED, _FORBIDDEN):
+            return self._token_refusal(code, message)
+        text = messages.tls_required(code) if code == _NEEDS_TLS else messages.server_refuses(message, code)
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail again in the same way
         is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)
         return RefusalError(text, max(_PAUSE_S, self._next_backoff()) if is_worth_it else _REFUSED_S)
+
+    def _token_refusal(self, code: int, message: str) -> RefusalError:
+        step = self.token_pause_s
+        self.token_pause_s = min(_TOKEN_S[1], 2 * step)
+        if not self.token_read:
+            text = messages.token_needed(code)
+        elif code == _UNAUTHORIZED:
+            text = messages.token_refused(message, code, self.token.setting)
+        else:
+            text = messages.token_forbids(message, code, self.token.setting)
+        return RefusalError(text, step * random.uniform(0.5, 1.0), is_of_token=True)
 
     # ---- to the server ----
 

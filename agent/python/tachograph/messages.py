@@ -185,4 +185,34 @@ def tls_unusable(setting: object, value: object, why: object) -> str:
 
 def tls_useless(setting: object) -> str:
     return f"{setting} has no effect without tls_ca: the connection is not encrypted"
+
+
+def token_forbids(message: object, code: object, setting: object) -> str:
+    return f"the token does not permit this: {message} (error {code}); put another one into {setting}, or change its rights"
+
+
+def token_form(most: object) -> str:
+    return f"a token has 1 to {most} visible ASCII characters, no blanks and no line breaks"
+
+
+TOKEN_IN_CLEAR = "without TLS the token goes to this machine only: set tls_ca or insecure_token"
+
+
+def token_needed(code: object) -> str:
+    return f"the server requires a token: set token_file or token (error {code})"
+
+
+def token_refused(message: object, code: object, setting: object) -> str:
+    return f"the server refuses the token: {message} (error {code}); put a valid one into {setting}"
+
+
+def token_sent_in_clear(server: object) -> str:
+    return f"the token is sent to {server} without TLS, because insecure_token is true: others on the network can read it"
+
+
+TOKEN_TWICE = "token and token_file are both set, set only one of them"
+
+
+def token_unusable(setting: object, why: object) -> str:
+    return f"{setting}: {why}"
 # generated: end

@@ -26,6 +26,8 @@ class Outage:
         self.was_connected = False
         self.began_at = 0.0
         self.told_at: Optional[float] = None
+        # The last refusal of the token.
+        self.refusal = ""
         # Counts of calls, samples and entries: those dropped before this outage, and those dropped in outages whose end was not
         # logged.
         self.before = (0, 0, 0)
@@ -39,11 +41,15 @@ class Outage:
             self.is_on, self.is_told, self.began_at = True, False, now
             self.before = self._dropped()
 
-    def failed(self, now: float, was_open: bool, why: str) -> None:
-        """A connection, or an attempt to connect, has failed. `now`: as for `begin`."""
+    def failed(self, now: float, was_open: bool, why: str, is_of_token: bool = False) -> None:
+        """A connection, or an attempt to connect, has failed. `now`: as for `begin`. `is_of_token`: the server refuses the token.
+        Such a reason is logged at once if it is new, because it needs an action of the user."""
         self.begin(now)
         self.was_connected |= was_open
-        if self.is_told or (self.told_at is not None and now - self.told_at < _REPEAT_S):
+        is_news = is_of_token and why != self.refusal
+        if is_news:
+            self.refusal = why
+        elif self.is_told or (self.told_at is not None and now - self.told_at < _REPEAT_S):
             return
         self.is_told, self.told_at = True, now
         message = messages.server_lost if self.was_connected else messages.server_unreachable

@@ -22,6 +22,7 @@ FRAME_BODY_BYTES_MAX = 4_194_304
 DICT_IDS_MAX = 65_536
 DICT_BYTES_MAX = 16_777_216
 HELLO_PAIRS_MAX = 32
+TOKEN_BYTES_MAX = 256
 HEARTBEAT_MS = 5_000
 PROBE_RULES_MAX = 1_000
 PROBED_TEXT_BYTES_MAX = 512
@@ -101,8 +102,10 @@ def hello(
     version_min: int = VERSION,
     version_max: int = VERSION,
     secret: Optional[bytes] = None,
+    token: bytes = b"",
 ) -> bytes:
-    """`session`: 16 bytes. `secret`: 16 bytes from which the session is derived. At most `HELLO_PAIRS_MAX` pairs are used."""
+    """`session`: 16 bytes. `secret`: 16 bytes from which the session is derived. `token`: authenticates the client. At most
+    `HELLO_PAIRS_MAX` pairs are used."""
     taken = list(pairs)[:HELLO_PAIRS_MAX]
     out = bytearray(b"tacho")
     out += bytes((version_min, version_max))
@@ -111,7 +114,16 @@ def hello(
     for key, value in taken:
         put_blob(out, key.encode())
         put_blob(out, cut(value, LABEL_VALUE_BYTES_MAX))
-    out += secret or b""
+    # A token follows a secret. Zeros are none.
+    out += secret or (bytes(16) if token else b"")
+    return with_token(bytes(out), token)
+
+
+def with_token(hello_body: bytes, token: bytes) -> bytes:
+    """`hello_body`: a HELLO with a secret and without a token."""
+    out = bytearray(hello_body)
+    if token:
+        put_blob(out, token)
     return bytes(out)
 
 

@@ -58,6 +58,8 @@ class Server:
         self.flags = flags
         self.context = context
         self.name = "127.0.0.1"
+        # The token of the queries.
+        self.token = ""
         self.folder = tempfile.TemporaryDirectory()
         # The system chooses the ports at the first start. Free ports that were searched for earlier could be in use by then.
         self.http = self.records = 0
@@ -92,10 +94,26 @@ class Server:
         self.kill()
         self.folder.cleanup()
 
+    def add_token(self, name: str, role: str, *flags: str) -> str:
+        """The text of a new token. From the first one on, the server requires tokens."""
+        return self._run_token("add", name, "--role", role, *flags).strip()
+
+    def revoke_token(self, name: str) -> None:
+        self._run_token("revoke", name)
+
+    def _run_token(self, *arguments: str) -> str:
+        command = [str(BINARY), "token", *arguments, "--data", self.folder.name]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+        if done.returncode:
+            raise AssertionError(done.stderr)
+        return done.stdout
+
     def get(self, path: str, **parameters: Any) -> Any:
         query = urllib.parse.urlencode(parameters, doseq=True)
         url = f"http{'s' if self.context else ''}://{self.name}:{self.http}{path}?{query}"
-        with urllib.request.urlopen(url, timeout=PATIENCE_S, context=self.context) as answer:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        request = urllib.request.Request(url, headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE_S, context=self.context) as answer:
             return json.load(answer)
 
     # ---- queries of the tests ----

@@ -22,7 +22,7 @@ def encode(case: Case) -> bytes:
         if secret is not None:
             assert Session.of(secret).id == session
         versions = int(one(case, "version_min")), int(one(case, "version_max"))
-        return wire.frame(wire.HELLO, wire.hello(session, pairs, *versions, secret))
+        return wire.frame(wire.HELLO, wire.hello(session, pairs, *versions, secret, "".join(several(case, "token")).encode()))
     if name == "PING":
         keys = ("executions_dropped", "samples_dropped", "entries_dropped", "bytes_buffered")
         return wire.frame(wire.PING, wire.ping(*(int(one(case, key)) for key in keys)))
@@ -161,7 +161,7 @@ CLIENT_FRAMES = {"HELLO", "DICT", "DATA", "PING", "BYE", "PROBED"}
 class Vectors(unittest.TestCase):
     def test_every_vector_is_encoded_and_decoded(self) -> None:
         seen = 0
-        for case in cases("control.vec") + cases("data.vec") + cases("probes.vec"):
+        for case in cases("control.vec") + cases("token.vec") + cases("data.vec") + cases("probes.vec"):
             with self.subTest(case[0][1]):
                 self.check(case)
                 seen += 1

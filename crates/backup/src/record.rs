@@ -25,7 +25,7 @@ const NAME_MAX: usize = 128;
 const CHECKSUM: &str = "sha256 ";
 
 /// The files of a data directory next to `chunks/` and `journal/` that are in a backup.
-const SIDE_FILES: [&str; 4] = ["probes.json", "record_types.json", "tacho.toml", "tokens"];
+const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 /// The directories of a data directory that are in a backup.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 
@@ -258,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn the_golden_record_is_read_and_written_in_the_same_way() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/backup/v1.record");
+        let golden = std::fs::read(path).unwrap();
+        let record = Record::decode(&golden, &"20260301T020000Z-7f3a".parse().unwrap()).unwrap();
+        assert_eq!((record.generation, record.offset, record.bytes()), (7, 688, 268_435_460));
+        assert_eq!(record.encode().unwrap(), golden);
+    }
+
+    #[test]
     fn every_changed_byte_of_a_record_is_detected() {
         let record = record();
         let bytes = record.encode().unwrap();
@@ -288,6 +297,8 @@ mod tests {
             "chunks/LOCK",
             "chunks/quarantine",
             "INCOMPLETE",
+            "audit.log",
+            "tokens.lock",
             "snapshots/x",
         ] {
             let expect = format!("record names the file {name:?}, which no data directory has");

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use tacho_store::disk::names_in;
+use tacho_store::disk::{RealDisk, names_in};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, Result};
 
@@ -49,7 +49,7 @@ impl Source {
         let time = Timestamp::now();
         let (mut files, mut ignored) = (Vec::new(), Vec::new());
         for folder in [""].into_iter().chain(FOLDERS) {
-            for name in names_in("list data directory", &data.join(folder))? {
+            for name in names_in(&RealDisk, "list data directory", &data.join(folder))? {
                 let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
                 let path = data.join(&name);
                 let found = std::fs::metadata(&path).map_err(|e| Error::io("read", &path, e))?;
@@ -157,5 +157,8 @@ fn is_left_out(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.ends_with(".new")
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
+        // A restore must not shorten the audit log.
+        || name.starts_with("audit.log")
+        || name == "tokens.lock"
         || matches!(name, "chunks" | "journal" | "snapshots" | "INCOMPLETE")
 }

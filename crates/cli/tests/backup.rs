@@ -47,16 +47,18 @@ fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Values of the series `line`, by HTTP.
-fn count(server: &Server) -> String {
+fn count(server: &Server, token: &str) -> String {
     let query = "/api/v1/query?query=sum(count_over_time(line%5B100000d%5D))&time=1800000000";
-    let answer = server.get(query).json();
+    let answer = server.request("GET", query, &[("Authorization", token)], b"").json();
     answer["data"]["result"][0]["value"][1].as_str().unwrap_or("0").to_owned()
 }
 
-fn write(server: &Server, numbers: std::ops::Range<u64>) {
+fn write(server: &Server, token: &str, numbers: std::ops::Range<u64>) {
     let line = |n: u64| format!("line,host=a value={n} {}\n", 1_700_000_000_000_000_000 + n * 1_000_000_000);
     let body: String = numbers.map(line).collect();
-    assert_eq!(server.post("/write", &[], body.as_bytes()).status, 204);
+    let headers = [("Authorization", token)];
+    let headers = if token.is_empty() { &[] } else { &headers[..] };
+    assert_eq!(server.post("/write", headers, body.as_bytes()).status, 204);
 }
 
 #[test]
@@ -65,8 +67,9 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
     directory(&data);
     fs::write(data.join("notes.txt"), "").unwrap();
-    fs::write(data.join("tokens"), include_str!("../../../testdata/tokens/version-1.json")).unwrap();
-    let before = contents(&data);
+    let added = run(&["token", "add", "me", "--role", "admin", "--data", text(&data)]);
+    assert_eq!(added.0, Some(0), "{added:?}");
+    let mut before = contents(&data);
     let (code, stdout, stderr) = run(&["backup", "create", text(&data), text(&at)]);
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(stderr, "warning: notes.txt is not a file of a data directory, and not in the backup\n");
@@ -90,9 +93,9 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     for at_flag in [id, &id[..18], first["time"].as_str().unwrap()] {
         let restored = json(&["restore", text(&at), text(&out), "--at", at_flag]);
         assert_eq!((&restored["id"], &restored["damage"]), (&id.into(), &0.into()), "{at_flag}");
-        let mut expect = before.clone();
-        expect.remove("notes.txt");
-        assert_eq!(contents(&out), expect);
+        before.retain(|name, _| !["notes.txt", "audit.log", "tokens.lock"].contains(&name.as_str()));
+        assert!(before.contains_key("tokens") && before.contains_key("tokens.used"));
+        assert_eq!(contents(&out), before);
         fs::remove_dir_all(&out).unwrap();
     }
     let restored = json(&["restore", text(&at), text(&out)]);
@@ -208,23 +211,36 @@ fn a_running_server_is_backed_up_without_a_stop() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
     let server = Server::start(&data);
-    fs::write(data.join("tacho.toml"), "# kept\n").unwrap();
-    write(&server, 0..1_000);
+    let [admin, reader] = ["admin", "read"].map(|role| {
+        let (code, token, stderr) = run(&["token", "add", role, "--role", role, "--data", text(&data)]);
+        assert_eq!(code, Some(0), "{stderr}");
+        let path = place.path().join(role);
+        fs::write(&path, &token).unwrap();
+        (path, format!("Bearer {}", token.trim()))
+    });
+    support::wait_for("the server to require tokens", || {
+        (server.get("/api/v1/labels").status == 401).then_some(())
+    });
+    let token = &*admin.1;
+    let post = |path: &str| server.post(path, &[("Authorization", token)], b"").status;
+    write(&server, token, 0..1_000);
     let url = server.url();
-    let create = ["backup", "create", text(&data), text(&at), "--server", &url];
+    let base = ["backup", "create", text(&data), text(&at), "--server", &url];
+    let create = [&base[..], &["--token-file", text(&admin.0)]].concat();
+    let (code, stderr) = failure(&[&base[..], &["--token-file", text(&reader.0)]].concat());
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("a server uses") && stderr.contains("admin"), "{stderr}");
     let first = json(&create);
     assert_eq!(first["live"], true);
     assert!(first["generation"].as_u64() > Some(0) && first["offset"].as_u64() > Some(0), "{first}");
-    assert_eq!(server.get("/api/v1/admin/snapshots").json()["data"]["snapshots"], Value::Array(vec![]));
+    let listed = server.request("GET", "/api/v1/admin/snapshots", &[("Authorization", token)], b"").json();
+    assert_eq!(listed["data"]["snapshots"], Value::Array(vec![]));
     assert_eq!(fs::read_dir(data.join("snapshots")).unwrap().count(), 0);
-    write(&server, 1_000..1_500);
+    write(&server, token, 1_000..1_500);
     json(&create);
     // The server deletes and merges at the same time as it serves backups.
-    assert_eq!(
-        server.post("/api/v1/admin/tsdb/delete_series?match[]=line&end=1700000099", &[], b"").status,
-        204
-    );
-    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    assert_eq!(post("/api/v1/admin/tsdb/delete_series?match[]=line&end=1700000099"), 204);
+    assert_eq!(post("/api/v1/admin/merge"), 200);
     json(&create);
     assert_eq!(run(&["check", text(&data)]).0, Some(0));
     let ids: Vec<String> = json(&["backup", "list", text(&at)])["backups"]
@@ -235,16 +251,17 @@ fn a_running_server_is_backed_up_without_a_stop() {
         .collect();
     for (id, expect) in ids.iter().zip(["1000", "1500", "1400"]) {
         json(&["restore", text(&at), text(&out), "--at", id]);
-        assert_eq!(fs::read(out.join("tacho.toml")).unwrap(), b"# kept\n");
         let restored = Server::start(&out);
-        assert_eq!(count(&restored), expect);
-        write(&restored, 5_000..5_001);
+        // It is not open to everyone.
+        assert_eq!(restored.get("/api/v1/labels").status, 401);
+        assert_eq!(count(&restored, token), expect);
+        write(&restored, token, 5_000..5_001);
         assert_eq!(restored.stop().code(), Some(0));
         fs::remove_dir_all(&out).unwrap();
     }
     let (code, stderr) = failure(&["backup", "create", text(&data), text(&at), "--server", "127.0.0.1:1"]);
     assert_eq!(code, 1);
-    assert!(stderr.contains("a server uses") && stderr.contains("hint: name that server"), "{stderr}");
+    assert!(stderr.contains("a server uses") && stderr.contains("hint: "), "{stderr}");
     let other = tempfile::tempdir().unwrap();
     let second = Server::start(other.path());
     let (code, stderr) = failure(&["backup", "create", text(&data), text(&at), "--server", &second.url()]);
@@ -258,7 +275,7 @@ fn snapshots_are_bounded_keep_removed_files_and_end_with_the_server() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let server = Server::start(&data);
-    write(&server, 0..10);
+    write(&server, "", 0..10);
     let path = "/api/v1/admin/snapshots";
     let first = server.post(path, &[], b"").json()["data"].clone();
     let id = first["id"].as_str().unwrap().to_owned();

@@ -177,7 +177,10 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     // The checksum is changed, too. Otherwise the file would count as a damaged file of version 1.
     (version_9[8], version_9[20]) = (9, version_9[20] ^ 1);
     std::fs::write(&segment, version_9).unwrap();
-    fails(&newer, &["segment has version 9, this program reads up to 1", "hint: use the newer version"]);
+    fails(
+        &newer,
+        &["segment has version 9, this program reads up to 1", "hint: use the newer tacho that wrote it"],
+    );
     std::fs::write(&segment, written).unwrap();
     let server = Server::start(&newer);
     assert!(server.get("/api/v1/query?query=kept").text().contains("kept"), "the refusal changed nothing");

@@ -42,6 +42,29 @@ async fn a_batch_torn_at_any_byte_is_cut_off_completely() {
 }
 
 #[tokio::test]
+async fn the_first_batch_of_a_file_torn_at_any_byte_is_not_damage() {
+    let bench = Bench::new();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, b"one")]).await.unwrap();
+    drop(driver);
+    let (file, before) = (&bench.segments()[0], bench.snapshot());
+    let whole = std::fs::read(file).unwrap();
+    // The header of the file and a mark were synced before the first batch.
+    for end in 40..whole.len() - 16 {
+        bench.restore(&before);
+        std::fs::write(file, &whole[..end]).unwrap();
+        for _ in 0..2 {
+            let driver = bench.open().await;
+            assert_eq!(keys(&driver).await, [] as [u32; 0], "cut at {end}");
+            assert_eq!(driver.health().damaged, [] as [&str; 0], "cut at {end}");
+        }
+        bench.open().await.put(vec![row(2, b"two")]).await.unwrap();
+        assert_eq!(keys(&bench.open().await).await, [2], "cut at {end}");
+        assert_eq!(bench.segments().len(), 1, "the file accepts rows again");
+    }
+}
+
+#[tokio::test]
 async fn damage_in_the_middle_loses_only_its_rows() {
     for sealed in [false, true] {
         let bench = Bench::new();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
-use tacho_store::disk::names_in;
+use tacho_store::disk::{RealDisk, names_in};
 use tacho_store::pin::{length, link};
 use tacho_store::{Error, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ pub const SNAPSHOTS_MAX: usize = 2;
 pub const LEASE: Duration = Duration::from_secs(60);
 /// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. Each is replaced by a new file
 /// when it changes, so a link to it does not change.
-pub const SIDE_FILES: [&str; 4] = ["probes.json", "record_types.json", "tacho.toml", "tokens"];
+pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// A snapshot.
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ fn remove(directory: &Path) {
 /// Removes the snapshots of an earlier process. The caller holds the lock of the data directory.
 pub fn remove_all(data: &Path) {
     let directory = data.join(DIRECTORY);
-    for name in names_in("list snapshots", &directory).unwrap_or_default() {
+    for name in names_in(&RealDisk, "list snapshots", &directory).unwrap_or_default() {
         tracing::info!(snapshot = %name, "snapshot of an earlier process removed");
         remove(&directory.join(name));
     }

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use tacho_store::{Error, ErrorKind, Result, refuse_newer_journals};
 
-use crate::{control, record_types, versioned};
+use crate::{access, control, record_types, versioned};
 
 /// # Errors
 /// `Version` if a file has a newer version than this program reads. Files that cannot be read are left to the code that needs
 /// them.
 pub fn refuse_newer(data: &Path) -> Result<()> {
     refuse_newer_journals(&data.join("journal"))?;
-    for (name, known) in [control::FILE, record_types::FILE] {
+    for (name, known) in [control::FILE, record_types::FILE, access::file::NAME] {
         let path = data.join(name);
         if let Some(version) = versioned::version_of(&path).filter(|version| *version > known) {
             let message = format!("{name} has version {version}, this program reads up to {known}");

@@ -100,7 +100,8 @@ impl State {
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;
         let space = Arc::new(RecordSpace { space, generations: generations.clone(), reserve_bytes });
-        let clock = TrustedClock::new(wall.clone(), options.clock_bounds, recovered.clock_last);
+        let clock =
+            TrustedClock::new(wall.clone(), options.since_boot, options.clock_bounds, recovered.clock_last);
         Self {
             driver,
             directory: journal_dir.to_owned(),

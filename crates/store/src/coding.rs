@@ -1,4 +1,5 @@
-//! Reads and writes the varints, zigzags and strings of `docs/format/wire.md` for the journal.
+//! Reads and writes the varints, zigzags and strings of `docs/format/wire.md` for the journal and
+//! for rows.
 
 use tacho_model::varint;
 pub use tacho_model::varint::{put_bytes as put_string, put_varint, put_zigzag};

@@ -1,5 +1,6 @@
-//! The single thread that writes the journal. It takes all waiting batches, syncs once for all of them, adds them to the
-//! memtable, and then answers the senders. It also decides when a generation is full or old enough to be sealed.
+//! The single writer of the journal: a thread, or a task (`threads.rs`). It takes all waiting batches, syncs once for all
+//! of them, adds them to the memtable, and then answers the senders. It also decides when a generation is full or old
+//! enough to be sealed.
 //!
 //! Path of one record. Before: `arrival.rs` checked it. Here: `journal/encode.rs` and `journal/writer.rs` make it
 //! durable. After: `generation.rs` makes it readable.
@@ -8,11 +9,11 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Kind, Labels, SeriesId};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::{Budget, Reservation};
@@ -104,18 +105,44 @@ impl Committer {
         Self { store, receiver, writer: None, encoder: Encoder::default(), broken: None }
     }
 
-    /// Runs until the store is dropped.
+    /// Runs on its own thread until the store is dropped.
     pub fn run(mut self) {
         loop {
             match self.receiver.recv_timeout(self.time_left()) {
-                Ok(Command::Append(first)) => self.gather_and_commit(first),
-                Ok(Command::Seal(reply)) => self.seal_and_reply(reply),
+                Ok(command) => self.execute(command),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if let Some(reason) = self.due() {
-                self.seal(reason);
+            self.seal_if_due();
+        }
+    }
+
+    /// Runs as a task until the store is dropped. `sent` is notified after each command.
+    pub async fn run_as_task(mut self, sent: Arc<Notify>) {
+        loop {
+            let _ = tokio::time::timeout(self.time_left(), sent.notified()).await;
+            loop {
+                match self.receiver.try_recv() {
+                    Ok(command) => self.execute(command),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return,
+                }
+                self.seal_if_due();
             }
+            self.seal_if_due();
+        }
+    }
+
+    fn execute(&mut self, command: Command) {
+        match command {
+            Command::Append(first) => self.gather_and_commit(first),
+            Command::Seal(reply) => self.seal_and_reply(reply),
+        }
+    }
+
+    fn seal_if_due(&mut self) {
+        if let Some(reason) = self.due() {
+            self.seal(reason);
         }
     }
 

@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::disk::{Disk, exists};
 use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found, Front};
@@ -46,6 +48,7 @@ impl Keys {
 
 /// Files of the journal's directory and the generations in them.
 pub struct Files {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     pub journals: Vec<Found>,
     /// The highest generation number of any file.
@@ -113,22 +116,24 @@ pub fn gaps<'a>(
 }
 
 impl Files {
-    pub fn read(directory: &Path) -> Result<Self> {
+    pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
+        let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
+            disk: disk.clone(),
             directory: directory.to_owned(),
             // A store that is opened read-only may have no journal directory.
-            journals: if directory.is_dir() { journal::list(directory)? } else { Vec::new() },
+            journals: if is_there { journal::list(&**disk, directory)? } else { Vec::new() },
             highest: 0,
             lengths: BTreeMap::new(),
             headers: Vec::new(),
         };
         for place in [directory.to_owned(), directory.join(journal::QUARANTINE)] {
-            let Ok(entries) = std::fs::read_dir(&place) else { continue };
-            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            let Ok(names) = disk.list(&place) else { continue };
+            let names = names.into_iter().filter_map(|name| name.into_string().ok());
             files.highest = names.filter_map(|name| named_generation(&name)).fold(files.highest, u64::max);
         }
         for found in &files.journals {
-            let (front, length) = journal::read_front(&found.path)?;
+            let (front, length) = journal::read_front(&**disk, &found.path)?;
             if front != Front::Unborn {
                 files.lengths.insert(found.generation, length);
             }
@@ -150,7 +155,7 @@ impl Files {
     /// Whether an operator permitted opening the store without the missing part.
     fn is_accepted(&self, name: &str) -> bool {
         let path = self.directory.join(name);
-        let accepted = path.exists();
+        let accepted = exists(&*self.disk, &path).unwrap_or(false);
         if accepted {
             tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
         }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use tacho_model::{Kind, SeriesId};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::budget::Budget;
 use crate::commit::closed;
@@ -28,11 +27,13 @@ use crate::index::Index;
 use crate::journal::{self, format::Older};
 use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
+use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
 use crate::shared::{FlushSignals, Metadata, Progress};
 use crate::stats::{Counters, Stored};
+use crate::threads::{Started, Threads};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -74,6 +75,7 @@ pub async fn run(flusher: Arc<Flusher>) {
             known = flush(&flusher, &generation).await;
         }
         tokio::select! {
+            biased;
             changed = sealed.changed() => if changed.is_err() { return },
             () = flusher.signals.started.notified() => known = store_journal_list(&flusher, known).await,
         }
@@ -123,12 +125,22 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
 /// Flushes a generation. Returns the last generation on the list of journals in the driver.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     retry_until_done(flusher, || cut_journal(flusher, generation)).await;
+    if Mutation::JournalRemovedFirst.is_on() {
+        remove_journal(flusher, generation);
+    }
+    if Mutation::FlushedBeforeChunks.is_on() {
+        put(flusher, vec![flushed_row(generation.number)]).await;
+    }
     put_series(flusher, generation).await;
     put_groups(flusher, generation).await;
     let added = put_chunks(flusher, generation).await;
     let number = generation.number;
-    let sessions = generation.sessions.iter().map(|(id, seq)| session_row(*id, *seq, number));
-    put(flusher, sessions.collect()).await;
+    let mut sessions: Vec<(u128, u64)> = generation.sessions.iter().map(|(id, seq)| (*id, *seq)).collect();
+    sessions.sort_unstable();
+    if Mutation::SessionsNotFlushed.is_on() {
+        sessions.clear();
+    }
+    put(flusher, sessions.into_iter().map(|(id, seq)| session_row(id, seq, number)).collect()).await;
     let locked = flusher.metadata.lock.lock().await;
     let stored = {
         let mut stored = flusher.metadata.stored.write();
@@ -150,11 +162,13 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
     let mut added = [Stored::default(); 3];
     let chunk_values = flusher.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
-    let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
+    let encode =
+        |left: Vec<Work>| encode_some(flusher.options.threads, generation.clone(), left, chunk_values);
+    let mut next = Some(encode(groups.chain(others).collect()));
     while let Some(encoding) = next {
         let some = join(encoding).await;
         // The next chunks are encoded while the current ones are written.
-        next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
+        next = (!some.left.is_empty()).then(|| encode(some.left));
         for (sum, new) in added.iter_mut().zip(some.stored) {
             *sum += new;
             flusher.counters.chunks_written.add(new.chunks);
@@ -184,8 +198,13 @@ struct Encoded {
 }
 
 /// Encodes chunks until there are enough for one `put`. Must not run on async worker threads, because it takes long.
-fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize) -> JoinHandle<Encoded> {
-    tokio::task::spawn_blocking(move || {
+fn encode_some(
+    threads: Threads,
+    generation: Arc<Generation>,
+    left: Vec<Work>,
+    chunk_values: usize,
+) -> Started<Encoded> {
+    threads.start(move || {
         let (mut some, mut bytes) = (Encoded { left, ..Encoded::default() }, 0);
         while bytes < PUT_BYTES
             && let Some(work) = some.left.pop()
@@ -206,8 +225,8 @@ fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize
     })
 }
 
-async fn join<T>(task: JoinHandle<T>) -> T {
-    match task.await {
+async fn join<T>(work: Started<T>) -> T {
+    match work.join().await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
@@ -241,7 +260,7 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
         return;
     }
     let open = generation.clone();
-    let groups = join(tokio::task::spawn_blocking(move || home::groups(&open, &newcomers))).await;
+    let groups = join(flusher.options.threads.start(move || home::groups(&open, &newcomers))).await;
     for some in groups.chunks(SERIES_ROWS) {
         put(flusher, some.iter().map(|group| group.row.clone()).collect()).await;
     }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tacho_model::{Kind, SeriesId};
+use tokio::time::Instant;
 
 use crate::arrival::Arrival;
 use crate::journal::Lack;
@@ -97,11 +97,13 @@ impl Generation {
         self.window_changes += window_changes;
     }
 
-    /// Every series with entries or executions in this generation.
+    /// Every series with entries or executions in this generation, in a fixed order.
     pub fn series(&self) -> Vec<(Kind, SeriesId)> {
         let entries = self.entries.keys().map(|id| (Kind::Entry, *id));
         let executions = self.executions.keys().map(|id| (Kind::Execution, *id));
-        entries.chain(executions).collect()
+        let mut series: Vec<(Kind, SeriesId)> = entries.chain(executions).collect();
+        series.sort_unstable();
+        series
     }
 
     /// Whether the generation has records of this kind of the series. `number` is the position of the series in the

@@ -62,6 +62,8 @@ pub struct ChunkKey {
 }
 
 const CHUNK_KEY_BYTES: usize = 22;
+/// Limit on the bytes of a key that a message shows.
+const SHOWN_BYTES_MAX: usize = 32;
 
 impl ChunkKey {
     pub fn encode(&self) -> Vec<u8> {
@@ -72,12 +74,15 @@ impl ChunkKey {
     }
 
     pub fn decode(clustering: &[u8]) -> Result<Self> {
-        let malformed = || Error::corrupt(format!("chunk key of {} bytes is malformed", clustering.len()));
+        let malformed = || {
+            let message = format!("chunk key of {} bytes is malformed", clustering.len());
+            Error::corrupt(message).with("key", shown(clustering))
+        };
         let (&version, rest) = clustering.split_first().ok_or_else(malformed)?;
         if version > VERSION {
             return Err(newer("chunk key", version.into(), VERSION.into()));
         }
-        if clustering.len() != CHUNK_KEY_BYTES {
+        if version != VERSION || clustering.len() != CHUNK_KEY_BYTES {
             return Err(malformed());
         }
         let (&span, rest) = rest.split_first().ok_or_else(malformed)?;
@@ -265,7 +270,7 @@ pub enum StoreFact {
 }
 
 pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
-    let malformed = || Error::corrupt("meta row is malformed").with("value_bytes", row.value.len());
+    let malformed = || malformed("meta row", row);
     match &*row.clustering {
         IDENTITY => {
             let (version, id) = row.value.split_first_chunk().ok_or_else(malformed)?;
@@ -273,25 +278,28 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
             if version > STORE_VERSION {
                 return Err(newer("store", version, STORE_VERSION));
             }
+            if version == 0 {
+                return Err(malformed());
+            }
             let id = u128::from_be_bytes(id.try_into().map_err(|_| malformed())?);
             Ok(StoreFact::Identity { id, old: version < STORE_VERSION })
         }
         FLUSHED | SEQUENCE => {
-            let number = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
+            let number = versioned("meta row", row)?.try_into().map_err(|_| malformed())?;
             let number = u64::from_be_bytes(number);
             let is_sequence = *row.clustering == *SEQUENCE;
             Ok(if is_sequence { StoreFact::Sequence(number) } else { StoreFact::Flushed(number) })
         }
         STORED => {
-            let stored = decode_stored(versioned("meta row", &row.value)?);
+            let stored = decode_stored(versioned("meta row", row)?);
             stored.map(StoreFact::Stored).ok_or_else(malformed)
         }
         CLOCK => {
-            let at = versioned("meta row", &row.value)?.try_into().map_err(|_| malformed())?;
+            let at = versioned("meta row", row)?.try_into().map_err(|_| malformed())?;
             Ok(StoreFact::Clock(Timestamp::from_be_bytes(at)))
         }
         JOURNALS => {
-            let journals = Journals::decode(versioned("meta row", &row.value)?);
+            let journals = Journals::decode(versioned("meta row", row)?);
             journals.map(StoreFact::Journals).ok_or_else(malformed)
         }
         _ => Ok(StoreFact::Unknown),
@@ -299,19 +307,35 @@ pub fn decode_store_fact(row: &Row) -> Result<StoreFact> {
 }
 
 pub fn decode_session(row: &Row) -> Result<(u128, Session)> {
-    let malformed = || Error::corrupt("session row is malformed").with("value_bytes", row.value.len());
+    let malformed = || malformed("session row", row);
     let id = row.clustering.as_slice().try_into().map_err(|_| malformed())?;
-    let (seq, rest) = versioned("session row", &row.value)?.split_first_chunk().ok_or_else(malformed)?;
+    let (seq, rest) = versioned("session row", row)?.split_first_chunk().ok_or_else(malformed)?;
     let generation = rest.try_into().map_err(|_| malformed())?;
     let (seq, generation) = (u64::from_be_bytes(*seq), u64::from_be_bytes(generation));
     Ok((u128::from_be_bytes(id), Session::new(seq, generation)))
 }
 
-fn versioned<'a>(what: &str, value: &'a [u8]) -> Result<&'a [u8]> {
-    match value.split_first() {
+fn versioned<'a>(what: &str, row: &'a Row) -> Result<&'a [u8]> {
+    match row.value.split_first() {
         Some((&VERSION, rest)) => Ok(rest),
-        Some((&version, _)) if version > VERSION => Err(newer(what, version.into(), VERSION.into())),
-        _ => Err(Error::corrupt(format!("{what} is malformed"))),
+        Some((&version, _)) if version > VERSION => {
+            Err(newer(what, version.into(), VERSION.into()).with("key", shown(&row.clustering)))
+        }
+        _ => Err(malformed(what, row)),
+    }
+}
+
+fn malformed(what: &str, row: &Row) -> Error {
+    let error = Error::corrupt(format!("{what} is malformed")).with("key", shown(&row.clustering));
+    error.with("value_bytes", row.value.len())
+}
+
+/// The beginning of a key for messages: a name, or other bytes in hex.
+fn shown(key: &[u8]) -> String {
+    let shown = key.get(..SHOWN_BYTES_MAX).unwrap_or(key);
+    match std::str::from_utf8(shown) {
+        Ok(name) if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()) => name.to_owned(),
+        _ => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
     }
 }
 
@@ -389,5 +413,36 @@ mod tests {
         let error = decode_store_fact(&newer).unwrap_err();
         assert_eq!(error.to_string(), "store has version 3, this program reads up to 2");
         assert_eq!(error.kind(), ErrorKind::Version);
+    }
+
+    /// Found by the fuzz target `meta_row`: keys and rows of version 0 were accepted, and errors did not name the row.
+    #[test]
+    fn version_zero_is_refused_and_the_error_names_the_row() {
+        let mut key = ChunkKey { span: Span::Short, start: 1, generation: 7, number: 2 }.encode();
+        key[0] = 0;
+        let error = ChunkKey::decode(&key).unwrap_err().to_string();
+        let hex = "00008000000000000001000000000000000700000002";
+        assert_eq!(error, format!("chunk key of 22 bytes is malformed (key {hex})"));
+        let with_version = |row: Row, version: u8| {
+            let at = if *row.clustering == *IDENTITY { 1 } else { 0 };
+            let mut value = row.value.to_vec();
+            value[at] = version;
+            Row { value: value.into(), ..row }
+        };
+        for row in
+            [identity_row(7), flushed_row(8), sequence_row(9), clock_row(-9), Journals::default().row()]
+        {
+            let name = String::from_utf8(row.clustering.clone()).unwrap();
+            let error = decode_store_fact(&with_version(row, 0)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{name}");
+            assert!(
+                error.to_string().starts_with(&format!("meta row is malformed (key {name}, ")),
+                "{error}"
+            );
+        }
+        let error = decode_session(&with_version(session_row(1, 2, 3), 2)).unwrap_err().to_string();
+        let id = "00000000000000000000000000000001";
+        assert_eq!(error, format!("session row has version 2, this program reads up to 1 (key {id})"));
+        assert_eq!(shown(b"\x1b[2J"), "1b5b324a");
     }
 }

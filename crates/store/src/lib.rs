@@ -51,6 +51,7 @@ pub mod layer;
 pub mod lock;
 pub mod memory;
 mod memtable;
+pub mod mutation;
 mod options;
 pub mod pin;
 pub mod policy;
@@ -63,6 +64,7 @@ mod sessions;
 mod shared;
 mod stats;
 mod store;
+pub mod threads;
 mod upkeep;
 mod waiting;
 

@@ -9,10 +9,20 @@ use crate::{Error, Result};
 
 const FILE: &str = "LOCK";
 
+/// Limit on the bytes of a lock file that are read. A process id has at most ten digits.
+const BYTES_READ_MAX: u64 = 16;
+
 /// Whether a process with this id exists; `true` if the system cannot tell.
-fn is_running(process: &str) -> bool {
+fn is_running(process: u32) -> bool {
     let all = Path::new("/proc");
-    !all.join("self").exists() || all.join(process).exists()
+    !all.join("self").exists() || all.join(process.to_string()).exists()
+}
+
+/// The process id in a lock file. `None` for other content, which the message must not repeat.
+fn holder(file: &mut impl Read) -> Option<u32> {
+    let mut text = String::new();
+    file.take(BYTES_READ_MAX).read_to_string(&mut text).ok()?;
+    text.trim_ascii_end().parse().ok()
 }
 
 /// Lock of a directory. The operating system releases it when the process ends.
@@ -70,11 +80,8 @@ fn refused(directory: &Path, file: &mut File, error: TryLockError) -> Error {
 }
 
 fn in_use(directory: &Path, file: &mut File) -> Error {
-    let mut text = String::new();
-    let holder = match file.read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() && is_running(text.trim()) => format!("process {}", text.trim()),
-        _ => "another process".to_owned(),
-    };
+    let process = holder(file).filter(|process| is_running(*process));
+    let holder = process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"));
     Error::new(crate::ErrorKind::Locked, format!("directory is in use by {holder}"))
         .with("path", directory.display())
 }
@@ -103,5 +110,26 @@ mod tests {
         assert!(DirectoryLock::share(place.path()).unwrap().is_none());
         DirectoryLock::acquire(&directory).unwrap();
         DirectoryLock::acquire(&directory.join("LOCK")).unwrap_err();
+    }
+
+    #[test]
+    fn the_message_never_repeats_other_content_of_the_lock_file() {
+        let zeros = "0".repeat(1 << 20) + "7";
+        for (content, expect) in [
+            ("7\n", Some(7)),
+            ("4294967296\n", None),
+            ("", None),
+            ("\u{1b}[2J", None),
+            ("../etc", None),
+            ("7\n8\n", None),
+            (&zeros, Some(0)),
+        ] {
+            assert_eq!(holder(&mut content.as_bytes()), expect, "{content:.20?}");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let _first = DirectoryLock::acquire(place.path()).unwrap();
+        std::fs::write(place.path().join(FILE), "\u{1b}[2J../proc/self").unwrap();
+        let error = DirectoryLock::acquire(place.path()).unwrap_err().to_string();
+        assert!(error.starts_with("directory is in use by another process (path "), "{error:?}");
     }
 }

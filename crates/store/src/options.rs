@@ -6,8 +6,10 @@ use std::time::Duration;
 use crate::disk::{Disk, RealDisk};
 use crate::index::Bounds;
 use crate::policy::Policies;
+use crate::recover::draw_id;
 use crate::seal::CHUNK_VALUES_MAX;
-use crate::upkeep::ClockBounds;
+use crate::threads::Threads;
+use crate::upkeep::{ClockBounds, since_boot};
 
 #[derive(Clone)]
 pub struct Options {
@@ -51,6 +53,10 @@ pub struct Options {
     pub read_only: bool,
     /// The disk of the journal.
     pub disk: Arc<dyn Disk>,
+    /// The threads for the journal, for encoding, merging and decoding.
+    pub threads: Threads,
+    /// Draws the random identity of a new store.
+    pub draw_id: fn() -> u128,
     /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records. New records are
     /// refused before this space is used; deletion, expiry and sealing continue. With 0, records are accepted until the
     /// disk is full.
@@ -60,6 +66,8 @@ pub struct Options {
     pub clock_bounds: Option<ClockBounds>,
     /// Rules on retention, resolution and precision of records.
     pub policies: Arc<Policies>,
+    /// Time since the machine started, by a clock that cannot be set.
+    pub since_boot: fn() -> Duration,
     /// Whether background compaction runs.
     pub merge_in_background: bool,
     /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten once per
@@ -107,8 +115,11 @@ impl Default for Options {
             flush_wait_max: Duration::from_secs(30),
             read_only: false,
             disk: Arc::new(RealDisk),
+            threads: Threads::Many,
+            draw_id,
             disk_reserve_bytes: 0,
             clock_bounds: None,
+            since_boot,
             policies: Arc::default(),
             merge_in_background: true,
             merge_rows: 8,

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use crate::disk::{make_directory, names_in};
+use crate::disk::{RealDisk, make_directory, names_in};
 use crate::driver::Driver;
 use crate::generation::Generations;
 use crate::guarded::Guarded;
@@ -62,7 +62,7 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
 /// The same as [`link`].
 pub fn link_quarantine(from: &Path, into: &Path, name: &str) -> Result<Vec<PinnedFile>> {
     let mut pinned = Vec::new();
-    for file in names_in("list quarantine", &from.join(name))? {
+    for file in names_in(&RealDisk, "list quarantine", &from.join(name))? {
         let path = from.join(name).join(&file);
         link(&path, &into.join(name), &file)?;
         let bytes = length(&path).map_err(|e| Error::io("read length", &path, e))?;
@@ -109,7 +109,7 @@ fn link_journals(
 ) -> Result<Vec<PinnedFile>> {
     make_directory(into).map_err(|e| Error::io("make directory", into, e))?;
     let mut pinned = Vec::new();
-    for name in names_in("list journal", from)? {
+    for name in names_in(&RealDisk, "list journal", from)? {
         let Some(generation) = file_generation(&name).filter(|generation| *generation < next) else {
             continue;
         };

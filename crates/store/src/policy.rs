@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::mutation::Mutation;
 use tacho_chunk::semantic::{Semantic, is_counter_name};
 use tacho_chunk::{Aggregation, CodecSet, Compression, Encoding};
 use tacho_model::{Labels, Matcher, Timestamp};
@@ -72,7 +73,8 @@ pub struct Policy {
 impl Policy {
     /// Records before this time are expired.
     pub fn expired_before(&self, now: Timestamp) -> Timestamp {
-        self.keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
+        let keep = self.keep.map(|keep| if Mutation::RetentionTooShort.is_on() { keep / 2 } else { keep });
+        keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
     }
 }
 

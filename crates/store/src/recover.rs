@@ -25,6 +25,7 @@ use crate::journal::{self, Contents, Found};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
+use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
@@ -52,7 +53,7 @@ pub struct Recovered {
 pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
     let facts = store_facts(driver).await?;
     let keys = Keys::read(driver).await?;
-    let files = Files::read(directory)?;
+    let files = Files::read(&options.disk, directory)?;
     let (sessions, last_session) = load_sessions(driver).await?;
     let (tombstones, deletions) = load_tombstones(driver).await?;
     let (index, nameless) = load_index(driver).await?;
@@ -65,11 +66,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     };
     let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
     files.check(flushed, live, &keys.generations)?;
-    // New data needs a number above all existing ones, so that older deletions do not mask it.
     let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
-    let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
-    let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
-    let next = highest.checked_add(1).ok_or_else(exhausted)?;
+    let next = next_generation(seen.chain([files.highest, flushed, tombstones.through()]))?;
     let mut recovery = Recovery {
         directory,
         options,
@@ -81,19 +79,20 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
         // Losses in files that earlier starts quarantined.
-        lacks: journal::lost_in(directory),
+        lacks: journal::lost_in(&*options.disk, directory),
     };
-    for found in &files.journals {
-        recovery.file(found)?;
-    }
-    let id = recovery.id.unwrap_or_else(draw_id);
+    recovery.all(&files.journals)?;
+    let id = recovery.id.unwrap_or_else(options.draw_id);
     // A row of the current version prevents older versions from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
     let Recovery { index, sessions, generations, flushed, counters, lacks, .. } = recovery;
-    counters.journals_quarantined.add(journal::quarantined(directory));
-    let last_sequence = facts.last_sequence().max(keys.last_sequence);
+    counters.journals_quarantined.add(journal::quarantined(&*options.disk, directory));
+    let last_sequence = match Mutation::SequenceReused.is_on() {
+        true => 0,
+        false => facts.last_sequence().max(keys.last_sequence),
+    };
     if facts.stored.is_none() && !keys.generations.is_empty() {
         tracing::error!("statistics of the stored records are missing: they restart at 0");
     }
@@ -118,6 +117,14 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         clock_last: facts.clock,
         counters,
     })
+}
+
+/// The number of the next generation: above all numbers `seen`, so that older deletions do not mask new data.
+fn next_generation(seen: impl Iterator<Item = u64>) -> Result<u64> {
+    let highest = seen.fold(0, u64::max);
+    let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
+    let step = u64::from(!Mutation::GenerationReused.is_on() || highest == 0);
+    highest.checked_add(step).ok_or_else(exhausted)
 }
 
 /// Facts that the store has written about itself.
@@ -270,13 +277,29 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
+    fn all(&mut self, journals: &[Found]) -> Result<()> {
+        if !self.options.read_only {
+            // The previous process may have ended before it made the name of a journal durable.
+            let synced = self.options.disk.sync_directory(self.directory);
+            synced.map_err(|e| Error::io("sync directory", self.directory, e))?;
+        }
+        for found in journals {
+            self.file(found)?;
+        }
+        if Mutation::JournalsInWrongOrder.is_on() {
+            self.generations.sealed.make_contiguous().reverse();
+        }
+        Ok(())
+    }
+
     fn file(&mut self, found: &Found) -> Result<()> {
         if found.generation <= self.flushed {
             return self.flushed_file(found);
         }
         let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: None };
         let mut generation = Generation::new(found.generation, journal);
-        let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
+        let contents =
+            journal::read(&*self.options.disk, &found.path, |arrival| self.replay(arrival, &mut generation))?;
         if contents.never_begun {
             return self.without_header(found, &contents);
         }
@@ -288,10 +311,12 @@ impl Recovery<'_> {
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         if !self.options.read_only {
-            // The previous process may have ended before a sync. The file is synced, because all records that are
-            // acknowledged from now on must survive a power failure.
-            let synced = self.options.disk.open(&found.path).and_then(|mut file| file.sync());
-            synced.map_err(|e| Error::io("sync journal", &found.path, e))?;
+            // The previous process may have ended before a sync, or after a failed one. Frames of this file count as
+            // acknowledged from now on, so they must survive a power failure.
+            if !Mutation::RecoveredJournalNotRenewed.is_on() {
+                let renewed = self.options.disk.renew(&found.path, contents.proven);
+                renewed.map_err(|e| Error::io("sync journal", &found.path, e))?;
+            }
         }
         generation.journal.length = contents.length;
         generation.journal.damaged =
@@ -320,7 +345,7 @@ impl Recovery<'_> {
 
     /// Reads the file of a flushed generation. Its records are in the driver, but some of its sessions may not be.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
-        let contents = journal::read(&found.path, |arrival| {
+        let contents = journal::read(&*self.options.disk, &found.path, |arrival| {
             if let Some(origin) = arrival.origin {
                 self.sessions.take(origin, found.generation);
             }
@@ -351,7 +376,9 @@ impl Recovery<'_> {
                 return;
             }
             self.replayed.take(origin, generation.number);
-            self.sessions.take(origin, generation.number);
+            if !Mutation::SessionsNotRecovered.is_on() {
+                self.sessions.take(origin, generation.number);
+            }
         }
         self.counters.recovered_batches.add(1);
         let numbers = number_series(&self.index, &arrival);

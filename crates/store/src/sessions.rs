@@ -1,7 +1,9 @@
 //! Remembers the frame numbers of each sender, so that a repeated batch is not stored twice.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::arrival::Origin;
 

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange, Windows};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::answer::SampleAnswer;
 use crate::arrival::{Appended, Arrival, Origin};
@@ -19,6 +19,7 @@ use crate::assemble::assemble;
 use crate::budget::Reservation;
 use crate::commit::{self, Append, Command, Committer, closed};
 use crate::damage::{Damages, Read};
+use crate::disk::Disk;
 use crate::driver::{Driver, Health, Info};
 use crate::flush::{self, Flusher};
 use crate::index::{self, Cardinality};
@@ -30,8 +31,9 @@ use crate::read::{self, ChunkInfo, Reader};
 use crate::recover::recover;
 use crate::shared::{Metadata, Progress};
 use crate::stats::Stats;
+use crate::threads::Threads;
 use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, TrustedClock, Upkeep};
-use crate::{Error, ErrorKind, Result, disk, keys};
+use crate::{Error, ErrorKind, Result, keys};
 
 /// A store. All acknowledged records are durable. One process per directory; any number of callers.
 pub struct Store {
@@ -46,7 +48,9 @@ pub struct Store {
     directory: PathBuf,
     /// `None` while the store is dropped, and in a read-only store, which has no tasks.
     commands: Option<Sender<Command>>,
-    committer: Option<JoinHandle<()>>,
+    /// Notified after each command.
+    sent: Arc<Notify>,
+    committer: Option<Writing>,
     flusher: Option<tokio::task::JoinHandle<()>>,
     keeper: Option<tokio::task::JoinHandle<()>>,
     closed: AtomicBool,
@@ -69,7 +73,7 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let read_only = options.read_only;
-        let lock = lock(journal_dir, read_only)?;
+        let lock = lock(&*options.disk, journal_dir, read_only)?;
         let recovered = recover(&*driver, journal_dir, &options).await?;
         warn_if_index_full(recovered.index.read().bytes(), &options);
         let parts = assemble(driver, journal_dir, (options, clock), recovered);
@@ -83,6 +87,7 @@ impl Store {
             progress: parts.progress,
             directory: journal_dir.to_owned(),
             commands: None,
+            sent: Arc::default(),
             committer: None,
             flusher: None,
             keeper: None,
@@ -98,11 +103,19 @@ impl Store {
     fn start(&mut self, committing: commit::StoreParts, flusher: Flusher) -> Result<()> {
         let (commands, receiver) = channel();
         let directory = committing.directory.clone();
+        let threads = committing.options.threads;
         let committer = Committer::new(committing, receiver);
-        let committer = std::thread::Builder::new()
-            .name("tacho-journal".into())
-            .spawn(move || committer.run())
-            .map_err(|e| Error::io("start the journal's thread", &directory, e))?;
+        let committer = match threads {
+            Threads::Many => {
+                let thread = std::thread::Builder::new().name("tacho-journal".into());
+                let started = thread.spawn(move || committer.run());
+                Writing::Thread(started.map_err(|e| Error::io("start the journal's thread", &directory, e))?)
+            }
+            Threads::One => {
+                let sent = self.sent.clone();
+                Writing::Task(tokio::spawn(committer.run_as_task(sent)))
+            }
+        };
         self.flusher = Some(tokio::spawn(flush::run(Arc::new(flusher))));
         self.keeper = Some(tokio::spawn(upkeep::run(self.upkeep.clone())));
         self.commands = Some(commands);
@@ -150,8 +163,7 @@ impl Store {
         let reservation = self.intake.reserve(&arrival)?;
         let (reply, answer) = oneshot::channel();
         let append = Append { arrival, reservation, chunks, reply };
-        let commands = self.commands.as_ref().ok_or_else(closed)?;
-        commands.send(Command::Append(append)).map_err(|_| closed())?;
+        self.command(Command::Append(append))?;
         let appended = answer.await.map_err(|_| closed())?;
         drop(held);
         appended
@@ -322,11 +334,17 @@ impl Store {
         flush::wait_for(self.progress.clone(), through).await
     }
 
+    fn command(&self, command: Command) -> Result<()> {
+        let commands = self.commands.as_ref().ok_or_else(closed)?;
+        commands.send(command).map_err(|_| closed())?;
+        self.sent.notify_one();
+        Ok(())
+    }
+
     /// Seals the active generation. Returns the last generation that waits for its flush.
     async fn seal(&self) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
-        let commands = self.commands.as_ref().ok_or_else(closed)?;
-        commands.send(Command::Seal(reply)).map_err(|_| closed())?;
+        self.command(Command::Seal(reply))?;
         answer.await.map_err(|_| closed())
     }
 
@@ -392,7 +410,7 @@ impl Store {
             return Err(closed());
         }
         // The thread ends before the store only by a panic.
-        if self.committer.as_ref().is_none_or(JoinHandle::is_finished) {
+        if self.committer.as_ref().is_none_or(Writing::has_ended) {
             return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
         }
         self.intake.space.check()
@@ -472,14 +490,24 @@ impl Store {
     }
 }
 
-/// A directory opened read-only may have no lock file.
-fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
-    if read_only {
-        return DirectoryLock::share(journal_dir);
+/// The writer of the journal.
+enum Writing {
+    Thread(JoinHandle<()>),
+    Task(tokio::task::JoinHandle<()>),
+}
+
+impl Writing {
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Thread(thread) => thread.is_finished(),
+            Self::Task(task) => task.is_finished(),
+        }
     }
-    let lock = DirectoryLock::acquire(journal_dir)?;
-    disk::make_private(journal_dir);
-    Ok(Some(lock))
+}
+
+/// A directory opened read-only may have no lock file.
+fn lock(disk: &dyn Disk, journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
+    if read_only { DirectoryLock::share(journal_dir) } else { disk.lock(journal_dir) }
 }
 
 /// Existing series stay readable above the limit. Only new series are refused.
@@ -500,9 +528,11 @@ impl Drop for Store {
             task.abort();
         }
         self.commands = None;
-        if let Some(committer) = self.committer.take() {
+        match self.committer.take() {
             // The thread ends when its channel closes. A panic in it was reported already.
-            let _ = committer.join();
+            Some(Writing::Thread(thread)) => drop(thread.join()),
+            Some(Writing::Task(task)) => task.abort(),
+            None => {}
         }
     }
 }

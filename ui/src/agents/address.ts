@@ -1,8 +1,14 @@
-// The address that agents send records to, for the commands of empty states.
+// The settings with which agents send records to this server, for the commands of empty states.
 import type { Status } from '../lib/api';
 
 /** Port of servers that do not report theirs. */
 const PORT_DEFAULT = 7071;
+
+/** Variables of a command that starts a program with an agent. */
+export function agentVariables(host: string, status: Pick<Status, 'records_port' | 'access'> | null): string {
+  const needsToken = (status?.access?.tokens ?? 'none') !== 'none';
+  return `TACHO_SERVER=${recordsAddress(host, status)}${needsToken ? ' TACHO_TOKEN_FILE=tacho.token' : ''}`;
+}
 
 /** `host` is the host name of the page; the port for records differs from the page's port. */
 export function recordsAddress(host: string, status: Pick<Status, 'records_port'> | null): string {

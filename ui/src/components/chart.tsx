@@ -138,7 +138,8 @@ function lonely(values: ArrayLike<number | null | undefined>): number[] {
   return found;
 }
 
-/** Starts at zero, except if the values vary little and are far from zero. */
+/** Contains zero if all values are equal. Starts at zero if no value is negative and the values vary much. Otherwise it
+ *  starts just below the lowest value. */
 export function valueRange(low: number | null, high: number | null, unit: Unit): [number, number] {
   // If all values are zero, the axis still needs a length: 1 % for shares, 1 for other units.
   const length = unit === 'percent' ? 0.01 : 1;

@@ -1,32 +1,33 @@
 // The server's version and the amount of its data.
-import { api, type Status } from '../lib/api';
-import { useResource } from '../lib/resource';
+import type { Status } from '../lib/api';
 import { fromNanos } from '../lib/time';
 import { bytes, duration, number } from '../lib/units';
 
-/** Reloads when `end` changes. */
-export function Footer({ end }: { end: number }) {
-  const status = useResource(`status|${end}`, (signal) => api.status(signal));
+export function Footer({ status, end }: { status: Status | null; end: number }) {
   return (
     <footer class="footer">
-      {status.data !== null && <Facts status={status.data} end={end} />}
+      {status !== null && <Facts status={status} end={end} />}
       <a href="licenses.txt">Licences</a>
     </footer>
   );
 }
 
 function Facts({ status, end }: { status: Status; end: number }) {
-  const { records } = status;
+  const { records, chunk_bytes: chunks, journal_bytes: journal } = status;
   return (
     <>
       <span>Tachograph {status.version}</span>
       <span>up {duration(Math.max(end - fromNanos(status.started), 0) * 1e9)}</span>
-      <span>
-        {number(records.execution)} calls, {number(records.sample)} samples, {number(records.entry)} entries received
-      </span>
-      <span title={status.data_dir}>
-        {bytes(status.chunk_bytes)} in chunks, {bytes(status.journal_bytes)} in the journal ({status.driver})
-      </span>
+      {records !== undefined && (
+        <span>
+          {number(records.execution)} calls, {number(records.sample)} samples, {number(records.entry)} entries received
+        </span>
+      )}
+      {chunks !== undefined && journal !== undefined && (
+        <span title={status.data_dir}>
+          {bytes(chunks)} in chunks, {bytes(journal)} in the journal ({status.driver})
+        </span>
+      )}
     </>
   );
 }

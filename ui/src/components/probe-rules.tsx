@@ -2,6 +2,7 @@
 import { outcomeOf, scopeOf } from '../agents/words';
 import { useAction, type Action } from '../lib/action';
 import { api, type Agent, type ProbeRule, type ProbeState } from '../lib/api';
+import { useMayChange } from '../lib/session';
 import { fromNanos } from '../lib/time';
 import { duration } from '../lib/units';
 import { Cross } from './icons';
@@ -26,6 +27,7 @@ interface Props {
 
 export function ProbeRules({ rules, agents, now, onChange }: Props) {
   const action = useAction(onChange);
+  const mayChange = useMayChange();
   const removeAll = (): void => void action.run(() => api.removeProbe(null));
   const all = (
     <button type="button" class="button" disabled={action.busy} onClick={removeAll}>
@@ -33,8 +35,12 @@ export function ProbeRules({ rules, agents, now, onChange }: Props) {
     </button>
   );
   return (
-    <Panel title="Rules" aside={rules.length > 1 ? all : undefined}>
-      <RuleForm agents={agents} action={action} />
+    <Panel title="Rules" aside={mayChange && rules.length > 1 ? all : undefined}>
+      {mayChange ? (
+        <RuleForm agents={agents} action={action} />
+      ) : (
+        <p class="panel-body muted">Only a token with the role admin can change rules.</p>
+      )}
       {action.error !== null && (
         <p class="notice rule-fault" role="alert">
           {action.error.message}
@@ -50,7 +56,7 @@ export function ProbeRules({ rules, agents, now, onChange }: Props) {
       ) : (
         <Table
           label="Rules"
-          columns={columns(action, now)}
+          columns={columns(action, mayChange, now)}
           rows={rules}
           rowKey={(rule) => String(rule.id)}
           sort="-id"
@@ -61,11 +67,11 @@ export function ProbeRules({ rules, agents, now, onChange }: Props) {
   );
 }
 
-function columns(action: Action, now: number): Column<ProbeRule>[] {
+function columns(action: Action, mayChange: boolean, now: number): Column<ProbeRule>[] {
   const age = (rule: ProbeRule): number => Math.max(now - fromNanos(rule.since), 0) * 1e9;
   return [
     { id: 'id', title: 'Rule', numeric: true, left: true, value: (rule) => rule.id, cell: (rule) => rule.id },
-    { id: 'state', title: 'State', cell: (rule) => <StateSwitch rule={rule} action={action} /> },
+    { id: 'state', title: 'State', cell: (rule) => <StateSwitch rule={rule} action={action} mayChange={mayChange} /> },
     {
       id: 'pattern',
       title: 'Pattern',
@@ -82,7 +88,7 @@ function columns(action: Action, now: number): Column<ProbeRule>[] {
     },
     { id: 'age', title: 'Since', numeric: true, value: age, cell: (rule) => duration(age(rule)) },
     { id: 'outcome', title: 'Decides', cell: (rule) => <Outcome rule={rule} /> },
-    { id: 'remove', title: '', cell: (rule) => <Remove rule={rule} action={action} /> },
+    { id: 'remove', title: '', cell: (rule) => (mayChange ? <Remove rule={rule} action={action} /> : null) },
   ];
 }
 
@@ -110,7 +116,7 @@ function Remove({ rule, action }: { rule: ProbeRule; action: Action }) {
  * Changing the state adds a rule with the same pattern and scope. The new rule replaces this rule and is the last in
  * the list.
  */
-function StateSwitch({ rule, action }: { rule: ProbeRule; action: Action }) {
+function StateSwitch({ rule, action, mayChange }: { rule: ProbeRule; action: Action; mayChange: boolean }) {
   const { pattern, service, instance, kept: keep } = rule;
   const pick = (state: ProbeState): void => {
     if (state !== rule.state) void action.run(() => api.addProbe({ state, pattern, service, instance, keep }));
@@ -123,7 +129,7 @@ function StateSwitch({ rule, action }: { rule: ProbeRule; action: Action }) {
           type="button"
           title={hint}
           aria-pressed={state === rule.state}
-          disabled={action.busy}
+          disabled={action.busy || !mayChange}
           onClick={() => pick(state)}
         >
           {title}

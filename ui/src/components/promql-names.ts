@@ -4,7 +4,7 @@ import { useResource } from '../lib/resource';
 import type { TimeWindow } from '../lib/time';
 import type { Context } from '../promql/context';
 
-/** The request for names; one request per key. Null where no names apply. */
+/** The key of the request for names; null where no names apply. */
 function keyOf(context: Context): string | null {
   switch (context.kind) {
     case 'expression':

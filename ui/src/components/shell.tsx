@@ -1,12 +1,16 @@
 // The frame of every page: skip link, navigation, time window, theme, keys.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { api, type Status } from '../lib/api';
 import { focusSearch, useKeys } from '../lib/keys';
+import { useResource } from '../lib/resource';
 import { goTo, linkTo } from '../lib/router';
+import type { Session } from '../lib/session';
 import { useStore } from '../lib/store';
 import { choice, theme } from '../lib/theme';
 import { refreshNow, useRefresh, type WindowState } from '../lib/window';
 import { Footer } from './footer';
+import { Identity } from './login';
 import { Help, Mark, Moon, Sun } from './icons';
 import { Notices } from './notices';
 import { TimePicker } from './time-picker';
@@ -34,11 +38,13 @@ const KEYS: [string[], string][] = [
 interface Props {
   section: string;
   window: WindowState;
+  session: Session;
   children: ComponentChildren;
 }
 
-export function Shell({ section, window: state, children }: Props) {
+export function Shell({ section, window: state, session, children }: Props) {
   const help = useRef<HTMLDialogElement>(null);
+  const status = useResource(`status|${state.end}`, (signal) => api.status(signal)).data;
   useRefresh(state);
   useKeys((key, event) => {
     const page = PAGES[Number(key) - 1];
@@ -66,6 +72,7 @@ export function Shell({ section, window: state, children }: Props) {
           ))}
         </nav>
         <div class="tools">
+          <Identity session={session} />
           <TimePicker window={state} />
           <ThemeButton />
           <button
@@ -80,12 +87,27 @@ export function Shell({ section, window: state, children }: Props) {
         </div>
       </header>
       <main id="content" tabIndex={-1}>
+        <AccessWarnings status={status} />
         <Notices page={section} />
         {children}
       </main>
-      <Footer end={state.end} />
+      <Footer status={status} end={state.end} />
       <KeyList reference={help} />
     </>
+  );
+}
+
+/** Warnings about who may use the server, such as everyone on the network. */
+function AccessWarnings({ status }: { status: Status | null }) {
+  const warnings = status?.access?.warnings ?? [];
+  if (warnings.length === 0) return null;
+  return (
+    <div class="notice" role="status">
+      <b>Warning:</b>
+      {warnings.map((warning) => (
+        <div key={warning}>{warning}</div>
+      ))}
+    </div>
   );
 }
 

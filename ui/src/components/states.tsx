@@ -1,7 +1,7 @@
 // Empty, loading and error states.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { recordsAddress } from '../agents/address';
+import { agentVariables } from '../agents/address';
 import { api, ApiError, type Status } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { linkTo } from '../lib/router';
@@ -107,7 +107,7 @@ function Elsewhere({ status }: { status: Status | null }) {
 /** Instructions for a server without calls. `elsewhere`: show a link to Explore; false on Explore itself. */
 export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
   const status = useResource('status', api.status).data;
-  const server = recordsAddress(window.location.hostname, status);
+  const variables = agentVariables(window.location.hostname, status);
   return (
     <div class="panel">
       <Empty title="No calls in this time range">
@@ -118,7 +118,7 @@ export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
         </p>
         <Command
           text={[
-            `TACHO_SERVER=${server} TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\`,
+            `${variables} TACHO_SERVICE=shop TACHO_INCLUDE='com.shop..*' \\`,
             '  java -javaagent:tachograph-agent.jar -jar app.jar',
           ].join('\n')}
         />

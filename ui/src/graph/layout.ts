@@ -29,8 +29,8 @@ export const NODE_HEIGHT = 56;
 /** The scale at which all text in a node is readable. */
 const NEAR = 0.8;
 
-/** The nodes with the largest total time, including their callees, and the edges between them. Always contains the selected node
- *  and its neighbours. */
+/** The nodes with the largest total time (which includes their callees), and the edges between them. Always contains
+ *  the selected node and its neighbours. */
 export function busiest(graph: Graph, count: number, chosen: string | null): Graph {
   if (graph.nodes.length <= count) return graph;
   const sorted = [...graph.nodes].sort((a, b) => b.total_ns - a.total_ns);
@@ -70,7 +70,7 @@ const finite = (value: number | undefined): number =>
 
 /**
  * The line of an edge: from the middle of the caller's right side to the middle of the callee's left side, around nodes
- * between them.
+ * between them. An edge that does not lead to the right keeps the given route.
  */
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
   const forward = to.x - from.x >= NODE_WIDTH;

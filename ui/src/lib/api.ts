@@ -2,6 +2,7 @@
 // Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws
 // it.
 import { take, type Told } from './notices';
+import { expire, state, type Session } from './session';
 import type { TimeWindow } from './time';
 
 export type Kind = 'method' | 'http-server' | 'http-client' | 'database' | 'connection-wait' | 'task';
@@ -120,16 +121,19 @@ export interface Status {
   version: string;
   /** Unix nanoseconds. */
   started: string;
-  data_dir: string;
-  driver: string;
+  data_dir?: string;
+  driver?: string;
   /** Port for agents; absent from responses of older servers. */
   records_port?: number;
-  series: { sample: number; entry: number; execution: number };
-  chunks: number;
-  chunk_bytes: number;
-  records: { sample: number; entry: number; execution: number };
-  open_bytes: number;
-  journal_bytes: number;
+  /** Who may use the server; absent from responses of older servers. */
+  access?: { tokens: 'none' | 'used' | 'broken'; exposed: boolean; warnings: string[] };
+  /** The following members describe the whole store. They are absent if the token of the user is confined. */
+  series?: { sample: number; entry: number; execution: number };
+  chunks?: number;
+  chunk_bytes?: number;
+  records?: { sample: number; entry: number; execution: number };
+  open_bytes?: number;
+  journal_bytes?: number;
 }
 
 export type Metric = Record<string, string>;
@@ -166,7 +170,7 @@ export interface ProbeReport {
   aggregated: number;
   off: number;
   rules: { id: number; matched: number; fault: string }[];
-  /** Operations that the agent itself switched to aggregation. */
+  /** Operations that the agent, by its own decision, aggregates or does not record. */
   moved: { operation: string; reason: string; since: string }[];
   /** The lists are omitted because the response reached its size limit. */
   cut: boolean;
@@ -240,15 +244,21 @@ async function get<T>(path: string, params: Params, signal: AbortSignal): Promis
 
 async function ask<T>(address: string, request: RequestInit): Promise<T> {
   let response: Response;
+  const before = state.get();
+  const headers = new Headers(request.headers);
+  headers.set('accept', 'application/json');
+  // Proves that a request that changes something does not come from a form of another page.
+  if (request.method !== undefined) headers.set('x-tacho', '1');
   try {
-    response = await fetch(address, { ...request, headers: { accept: 'application/json', ...request.headers } });
+    response = await fetch(address, { ...request, headers });
   } catch (cause) {
     if (request.signal?.aborted === true) throw cause;
     throw new ApiError(0, 'unreachable', 'no response from the server; is `tacho serve` still running?');
   }
   const text = await response.text();
+  if (response.status === 401) expire(before);
   if (!response.ok) throw errorOf(response.status, text);
-  const answer = JSON.parse(text) as T & Told;
+  const answer = JSON.parse(text === '' ? '{}' : text) as T & Told;
   take(address, answer);
   return answer;
 }
@@ -265,6 +275,16 @@ function errorOf(status: number, text: string): ApiError {
 const between = (window: TimeWindow): Params => ({ start: window.start.toFixed(3), end: window.end.toFixed(3) });
 
 export const api = {
+  /** The token that authenticates this page. */
+  session: (signal: AbortSignal) => get<{ data: Session }>('api/session', {}, signal).then((answer) => answer.data),
+  /** Exchanges a token for a cookie, which scripts cannot read. */
+  login: (token: string) =>
+    ask<{ data: Session }>('api/session', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token }),
+    }).then((answer) => answer.data),
+  logout: () => ask<unknown>('api/session', { method: 'DELETE' }),
   status: (signal: AbortSignal) => get<Status>('api/status', {}, signal),
   services: (window: TimeWindow, signal: AbortSignal) =>
     get<{ services: Service[] }>('api/services', between(window), signal).then((answer) => answer.services),

@@ -12,7 +12,7 @@ export interface EntryRow {
   members: Record<string, unknown> | null;
 }
 
-/** Members become columns if all texts are objects with at most this many members. */
+/** Members become columns if all texts are objects that together have at most this many different members. */
 const COLUMNS_MAX = 24;
 
 export function rowsOf(list: EntryList): EntryRow[] {
@@ -48,7 +48,7 @@ function parse(text: string): unknown {
   return /\d{16}/.test(text) ? JSON.parse(text.replace(TOKENS, quoted), exact) : JSON.parse(text);
 }
 
-/** Names of the members in order of appearance; none if any text is not an object. */
+/** Names of the members in order of appearance; none if any text is not an object, or if there are too many. */
 export function membersOf(rows: readonly EntryRow[]): string[] {
   if (rows.some((row) => row.members === null)) return [];
   const names = new Set(rows.flatMap((row) => Object.keys(row.members ?? {})));
@@ -61,7 +61,7 @@ export function memberText(value: unknown): string {
   return typeof value === 'string' || typeof value === 'bigint' ? String(value) : JSON.stringify(value, written);
 }
 
-/** The sort key of a member: numbers sort as numbers. */
+/** How rows are sorted by a member: as numbers if all its values are numbers. */
 export function memberOrder(rows: readonly EntryRow[], name: string): 'number' | 'text' {
   const values = rows.map((row) => row.members?.[name]).filter((value) => value !== undefined && value !== null);
   const isNumber = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint';

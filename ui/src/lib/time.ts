@@ -49,7 +49,7 @@ export function day(seconds: number): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** Local time of day with seconds; with milliseconds if they are not zero or `withMillis` is set. */
+/** Local time of day with seconds; with milliseconds if `withMillis` is set. */
 export function clock(seconds: number, withMillis = false): string {
   const date = new Date(Math.round(seconds * 1000));
   const base = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;

@@ -48,7 +48,7 @@ export function bytes(value: number | null | undefined): string {
   return `${digits(scaled)} ${prefixes[step]}`;
 }
 
-/** A plain number: with separated thousands up to 10^5, then with k, M, G, T; very small numbers with
+/** A plain number: with separated thousands up to 10^5, then with k, M, G, T, P; very small numbers with
  * powers of ten. */
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined) return NONE;

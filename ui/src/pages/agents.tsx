@@ -1,5 +1,5 @@
 // Agents: connected agents, the state of their probes, and the rules.
-import { recordsAddress } from '../agents/address';
+import { agentVariables } from '../agents/address';
 import { nameOf, stateOf } from '../agents/words';
 import { PageHead, Panel } from '../components/page';
 import { ProbeRules } from '../components/probe-rules';
@@ -52,12 +52,12 @@ export function AgentsPage({ window: state }: { window: WindowState }) {
 
 function NoAgents() {
   const status = useResource('status', api.status).data;
-  const server = recordsAddress(window.location.hostname, status);
+  const variables = agentVariables(window.location.hostname, status);
   return (
     <Panel title="Agents">
       <Empty title="No agent is connected">
         <p>None was connected within the last hour. To record a Java program, start it with the agent:</p>
-        <Command text={`TACHO_SERVER=${server} java -javaagent:tachograph-agent.jar -jar app.jar`} />
+        <Command text={`${variables} java -javaagent:tachograph-agent.jar -jar app.jar`} />
       </Empty>
     </Panel>
   );

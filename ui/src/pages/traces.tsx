@@ -1,4 +1,4 @@
-// Traces: search by duration, outcome or id.
+// Traces: search by service, operation, duration, outcome or request id.
 import { PageHead, Panel, Progress } from '../components/page';
 import { Scatter, type Selection } from '../components/scatter';
 import { Empty, Failure, Loading, NoData } from '../components/states';

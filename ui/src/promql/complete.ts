@@ -67,8 +67,8 @@ function candidates(context: Context, names: readonly string[]): Suggestion[] {
 
 const escape = (value: string): string => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 
-/** Rank of a name: best if the name starts with the word, second if one of its parts does, third if
- * it contains the word. */
+/** Rank of a name: 0 (best) if the name starts with the word, 1 if one of its parts does, 2 if it contains the word,
+ * and -1 if it does not. */
 function rankOf(label: string, word: string): number {
   const at = label.toLowerCase().indexOf(word.toLowerCase());
   if (at <= 0) return at;

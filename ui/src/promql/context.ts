@@ -21,7 +21,7 @@ interface Scan {
   word: { text: string; from: number; to: number } | null;
   /** Text and start of a string that the cursor is in. */
   quoted: { text: string; from: number } | null;
-  /** The last label and operator in braces, as `job` of `job=~"`. */
+  /** The last label before an operator in braces, such as `job` of `job=~"`. */
   label: string | null;
   comment: boolean;
 }

@@ -17,7 +17,7 @@ export function seriesName(metric: Metric): string {
   return inner === '' ? name || '{}' : `${name}{${inner}}`;
 }
 
-/** The selector of all series of a name, which may not be a valid PromQL identifier: `cpu.load` comes from a file. */
+/** The selector of all series of a name. The name need not be an identifier of PromQL: `cpu.load` comes from a file. */
 export function selectorOf(name: string): string {
   return /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`;
 }

@@ -16,7 +16,7 @@ export interface View {
   end: number;
 }
 
-/** Frame i belongs to row i. A span concurrent with its sibling (another thread) goes to the next free row. */
+/** Frame i belongs to `rows[i]`. A span concurrent with its sibling (another thread) is drawn in the next free row. */
 export function traceFrames(rows: readonly TreeRow[]): Frame[] {
   const ends: number[] = [];
   const frames: Frame[] = [];
@@ -69,7 +69,7 @@ export function zoom(view: View, whole: View, factor: number, around: number): V
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
 }
 
-/** The frame under a point. If frames overlap: the frame that is drawn last. */
+/** The frame under a point, or at most `slack` beside it; -1 for none. If frames overlap, the frame drawn last. */
 export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
   let found = -1;
   frames.forEach((frame, index) => {

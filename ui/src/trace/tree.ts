@@ -49,8 +49,8 @@ export function reveal(rows: readonly TreeRow[], collapsed: ReadonlySet<string>,
   return next.size === collapsed.size ? collapsed : next;
 }
 
-/** Ids of rows with children at this depth or below. If these rows are collapsed, `depth` levels
- * stay visible. */
+/** Ids of rows that have children and are at this depth or deeper. If these rows are collapsed, `depth + 1` levels stay
+ * visible. */
 export function belowDepth(rows: readonly TreeRow[], depth: number): Set<string> {
   return new Set(rows.filter((row, index) => row.depth >= depth && row.last > index).map((row) => row.span.id));
 }

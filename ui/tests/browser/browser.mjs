@@ -61,7 +61,7 @@ export async function picture(page, name) {
   await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }
 
-/** Number of different colours of a canvas: 1 if it is empty. */
+/** Number of different opaque colours of a canvas; 0 if it is empty. */
 export function colorsOf(page, selector) {
   return page
     .locator(selector)

@@ -65,7 +65,7 @@ test('the page shows the program, switches its methods and shows the result', as
   await rule.getByRole('button', { name: 'On' }).click();
   await until('methods are on again', async () => (await counts())[0] !== '0');
   await until('there is one rule', async () => (await rule.count()) === 1);
-  // A letter that is valid in names of other languages: the server accepts it.
+  // A character that names in other languages may have: the server accepts it, and the agent refuses it.
   await page.getByLabel('Pattern').fill('wrong.→');
   await page.getByRole('button', { name: 'Add' }).click();
   await page.getByText('failed in 1 of 1 agent').waitFor();

@@ -80,7 +80,7 @@ class Child {
   }
 }
 
-/** Waits until the server has executions of the bulletin board. */
+/** Waits until the server has requests of the bulletin board. */
 async function reported(url) {
   const deadline = Date.now() + START_MS_MAX;
   let last = '';

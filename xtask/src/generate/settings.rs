@@ -29,6 +29,7 @@ pub fn java(tables: &Tables) -> Vec<String> {
 fn java_type(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Address => "TEXT",
+        Kind::Secret => "SECRET",
         Kind::Flag => "FLAG",
         Kind::Policy => "POLICY",
         Kind::Number => "NUMBER",
@@ -82,6 +83,7 @@ pub fn node(tables: &Tables) -> Vec<String> {
 /// The name of the type in the table of the Node.js agent, and the type of a value.
 fn node_type(kind: Kind) -> (&'static str, &'static str) {
     match kind {
+        Kind::Secret => ("secret", "import('./secret.js').Secret"),
         Kind::Flag => ("flag", "boolean"),
         Kind::Duration => ("duration", "number"),
         Kind::Size => ("size", "number"),
@@ -127,6 +129,7 @@ fn python_field(setting: &Setting) -> String {
         Kind::List => format!("{name}: tuple[str, ...] = {tuple}"),
         Kind::Probes => format!("{name}: tuple[str, ...] = {}", read(&tuple, "_probes")),
         Kind::Address => format!("{name}: str = {}", read(&format!("\"{default}\""), "_address")),
+        Kind::Secret => format!("{name}: Secret = Secret(\"{default}\")"),
         Kind::Text | Kind::Policy | Kind::Share => format!("{name}: str = \"{default}\""),
     }
 }
@@ -158,7 +161,7 @@ pub fn page(tables: &Tables, agent: Agent) -> Vec<String> {
 /// The values that a user may write.
 fn value(setting: &Setting) -> String {
     let form = match setting.kind {
-        Kind::Text => "text",
+        Kind::Text | Kind::Secret => "text",
         Kind::Flag => "`true` or `false`",
         Kind::Policy => "`drop` or `block`",
         Kind::Number => "number",

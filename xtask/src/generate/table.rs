@@ -20,6 +20,8 @@ impl Agent {
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Text,
+    /// A text that is never logged or shown.
+    Secret,
     Flag,
     Policy,
     Number,

@@ -7,6 +7,7 @@
 
 import { readSync, writeSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
+import { Refused } from './protocol.js';
 import { Relay } from './relay.js';
 
 /**
@@ -35,6 +36,9 @@ export function farewell(link, outbox, deadline, isLast) {
       talk(peer, link, outbox, deadline, isLast);
     }
   } catch (error) {
+    if (error instanceof Refused && error.isOfToken) {
+      link.log.say(error.message);
+    }
     link.log.detail(`the farewell ended early: ${error}`);
   }
   return outbox.isAcknowledged();
@@ -42,9 +46,12 @@ export function farewell(link, outbox, deadline, isLast) {
 
 /**
  * @param {import('./link.js').Link} link
- * @returns {Peer | null} null without a connection, or on a platform that hides the descriptor
+ * @returns {Peer | null} null without a connection, or on a platform that hides the descriptor, or if the token must not be sent
  */
 function descriptor(link) {
+  if (!link.isConnected && !link.mayGreet()) {
+    return null;
+  }
   const fd = /** @type {any} */ (link.socket)?._handle?.fd;
   if (typeof fd !== 'number' || fd < 0) {
     return null;

@@ -13,6 +13,7 @@
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import * as messages from '../messages.js';
+import { isLoopback } from '../secret.js';
 import { Damaged } from '../wire/reader.js';
 import { Outage } from './outage.js';
 import { Refused } from './protocol.js';
@@ -43,6 +44,7 @@ export class Link {
     this.socket = null;
     this.isConnected = false;
     this.isEnded = false;
+    this.isClearTold = false;
     this.backoffMs = BACKOFF_FIRST_MS;
     /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
@@ -61,6 +63,27 @@ export class Link {
 
   /** Begins to connect. */
   start() {
+    try {
+      this.protocol.token.readNow();
+      this.#connect();
+    } catch (error) {
+      this.#fail(/** @type {Error} */ (error).message, 0);
+    }
+  }
+
+  async #restart() {
+    if (this.isEnded) {
+      return;
+    }
+    try {
+      await this.protocol.token.read();
+      this.#connect();
+    } catch (error) {
+      this.#fail(/** @type {Error} */ (error).message, 0);
+    }
+  }
+
+  #connect() {
     if (this.isEnded) {
       return;
     }
@@ -124,7 +147,26 @@ export class Link {
     return this.tls === null ? error.message : this.tls.cause(error, this.address.host);
   }
 
+  /** False if others could read the token on the network. */
+  mayGreet() {
+    const { token } = this.protocol;
+    // Before the connection exists, only an address in the settings is known, but not the address of a name.
+    const remote = this.socket?.remoteAddress ?? this.address.host;
+    if (token.bytes === null || this.tls !== null || isLoopback(remote)) {
+      return true;
+    }
+    if (token.isInsecure && !this.isClearTold) {
+      this.isClearTold = true;
+      this.log.say(messages.tokenSentInClear(this.outage.server));
+    }
+    return token.isInsecure;
+  }
+
   #connected() {
+    if (!this.mayGreet()) {
+      this.#fail(messages.TOKEN_IN_CLEAR, 0);
+      return;
+    }
     this.isConnected = true;
     this.protocol.connected(performance.now());
     this.pump();
@@ -138,7 +180,7 @@ export class Link {
       this.protocol.take(bytes, performance.now());
     } catch (error) {
       if (error instanceof Refused) {
-        this.#fail(error.message, error.pauseMs, dropped);
+        this.#fail(error.message, error.pauseMs, dropped, error.isOfToken);
       } else if (error instanceof Damaged) {
         this.#fail(messages.serverIsOther(error.message), 0);
       } else {
@@ -207,15 +249,16 @@ export class Link {
    * @param {string} why
    * @param {number} pauseMs minimum pause before the next attempt
    * @param {number[]} [dropped] numbers of dropped records before the failure, if they may have risen since then
+   * @param {boolean} [isOfToken] as for `Outage.failed`
    */
-  #fail(why, pauseMs, dropped) {
+  #fail(why, pauseMs, dropped, isOfToken) {
     const wasOpen = this.protocol.state === 'open';
     this.close();
     // jitter, so that many agents do not reconnect at the same time
     const wait = Math.max(pauseMs, this.backoffMs * (0.5 + Math.random() / 2));
     this.backoffMs = Math.min(BACKOFF_LAST_MS, this.backoffMs * 2);
-    setTimeout(() => this.start(), wait).unref();
-    this.outage.failed(performance.now(), wasOpen, why, dropped);
+    setTimeout(() => this.#restart(), wait).unref();
+    this.outage.failed(performance.now(), wasOpen, why, dropped, isOfToken);
   }
 
   /** Closes the current connection. */
@@ -223,6 +266,7 @@ export class Link {
     const { socket } = this;
     this.socket = null;
     this.isConnected = false;
+    this.chunk = Buffer.alloc(0); // HELLO may have a token
     socket?.on('error', () => {});
     socket?.destroy();
     this.protocol.closed();

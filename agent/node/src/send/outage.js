@@ -22,6 +22,8 @@ export class Outage {
     /** True if a connection was lost, in this outage or an earlier one. */
     this.wasConnected = false;
     this.toldAt = -Infinity;
+    /** The last refusal of the token. */
+    this.refusal = '';
     /**
      * Counts of calls, samples and entries. `before`: dropped before this outage. `lost`: dropped in outages whose end was
      * not logged.
@@ -43,9 +45,11 @@ export class Outage {
    * @param {number} now ms of any monotonic clock
    * @param {boolean} wasOpen
    * @param {string} why
-   * @param {number[]} before dropped before the failure
+   * @param {number[]} [before] dropped before the failure
+   * @param {boolean} [isOfToken] the server refuses the token. Such a reason is logged at once if it is new, because it needs an
+   * action of the user.
    */
-  failed(now, wasOpen, why, before = this.dropped()) {
+  failed(now, wasOpen, why, before = this.dropped(), isOfToken = false) {
     if (!this.isOn) {
       this.isOn = true;
       this.isTold = false;
@@ -53,7 +57,10 @@ export class Outage {
       this.before = before;
     }
     this.wasConnected ||= wasOpen;
-    if (this.isTold || now - this.toldAt < REPEAT_MS) {
+    const isNews = isOfToken && why !== this.refusal;
+    if (isNews) {
+      this.refusal = why;
+    } else if (this.isTold || now - this.toldAt < REPEAT_MS) {
       return;
     }
     this.isTold = true;

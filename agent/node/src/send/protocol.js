@@ -4,6 +4,7 @@
 // Before: `outbox.js`. After: a socket, then `crates/server/src/listen/connection.rs`.
 
 import * as messages from '../messages.js';
+import { Token } from '../secret.js';
 import { FRAME } from '../wire/constants.js';
 import { FrameReader, byeFrame, helloFrame, pingFrame } from '../wire/frame.js';
 import { readProbes } from '../wire/probes.js';
@@ -18,17 +19,27 @@ const GREETING_MS = 5_000;
  * back-off.
  */
 const PAUSE_MS = 1_000;
-/** Code of an ERROR: the server requires TLS. */
+/** Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this. */
 const NEEDS_TLS = 11;
+const UNAUTHORIZED = 12;
+const FORBIDDEN = 13;
+/** First and longest pause after a refused token, which may become valid later. */
+const TOKEN_MS_MIN = 1_000;
+const TOKEN_MS_MAX = 60_000;
 /** Pause after a refusal, if the server would refuse an immediate retry for the same reason. */
 const REFUSED_MS = 60_000;
 
 /** The server refused the connection and gave the reason. */
 export class Refused extends Error {
-  /** @param {string} message @param {number} pauseMs minimum pause before the next attempt */
-  constructor(message, pauseMs) {
+  /**
+   * @param {string} message
+   * @param {number} pauseMs minimum pause before the next attempt
+   * @param {boolean} [isOfToken] the token is the reason
+   */
+  constructor(message, pauseMs, isOfToken = false) {
     super(message);
     this.pauseMs = pauseMs;
+    this.isOfToken = isOfToken;
   }
 }
 
@@ -42,9 +53,12 @@ export class Protocol {
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('./totals.js').Totals} parts.totals
    * @param {import('../log.js').Log} parts.log
+   * @param {Token} [parts.token] read by `link.js` before each connection
    */
-  constructor({ session, secret = null, pairs, outbox, dictionary, totals, log }) {
-    this.hello = helloFrame(session, pairs, { secret });
+  constructor({ session, secret = null, pairs, outbox, dictionary, totals, log, token = Token.none() }) {
+    this.hello = () => helloFrame(session, pairs, { secret, token: token.bytes });
+    this.token = token;
+    this.tokenMs = TOKEN_MS_MIN;
     this.outbox = outbox;
     this.dictionary = dictionary;
     this.totals = totals;
@@ -69,7 +83,7 @@ export class Protocol {
   connected(now) {
     this.state = 'greeting';
     this.frames = new FrameReader();
-    this.urgent = [this.hello];
+    this.urgent = [this.hello()];
     this.dictionarySent = 0;
     this.lastHeard = now;
     this.holdUntil = 0;
@@ -139,6 +153,7 @@ export class Protocol {
     body.varint(); // frame_body_bytes_max is ignored: frames of this agent are far below any limit of a server
     this.heartbeatMs = Math.max(HEARTBEAT_MS_MIN, Math.min(Number(body.varint()), SAID_MS_MAX));
     this.state = 'open';
+    this.tokenMs = TOKEN_MS_MIN;
     this.lastPing = now - this.heartbeatMs; // the first PING goes out at once: it reports the dropped records
     this.totals.connects++;
   }
@@ -149,11 +164,24 @@ export class Protocol {
    * @param {string} message
    */
   #refusal(code, message) {
+    if (code === UNAUTHORIZED || code === FORBIDDEN) {
+      return this.#tokenRefusal(code, message);
+    }
     const text = code === NEEDS_TLS ? messages.tlsRequired(code) : messages.serverRefuses(message, code);
     if ([3, 4, 5].includes(code)) {
       this.outbox.discard(this.totals); // the same frames would fail again in the same way
     }
     return new Refused(text, code === 2 || code === 6 || code > 9 ? REFUSED_MS : PAUSE_MS);
+  }
+
+  /** @param {number} code @param {string} message */
+  #tokenRefusal(code, message) {
+    const { bytes, setting } = this.token;
+    const told = code === UNAUTHORIZED ? messages.tokenRefused : messages.tokenForbids;
+    const text = bytes === null ? messages.tokenNeeded(code) : told(message, code, setting);
+    const pauseMs = this.tokenMs * (0.5 + Math.random() / 2);
+    this.tokenMs = Math.min(TOKEN_MS_MAX, 2 * this.tokenMs);
+    return new Refused(text, pauseMs, true);
   }
 
   // ---- to the server ----

@@ -6,6 +6,7 @@ export const FRAME_BODY_BYTES_MAX = 4_194_304;
 export const DICT_IDS_MAX = 65_536;
 export const DICT_BYTES_MAX = 16_777_216;
 export const HELLO_PAIRS_MAX = 32;
+export const TOKEN_BYTES_MAX = 256;
 export const PROBE_RULES_MAX = 1_000;
 export const PROBED_TEXT_BYTES_MAX = 512;
 

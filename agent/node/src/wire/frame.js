@@ -34,20 +34,27 @@ export function finishFrame(bytes, type) {
   return bytes;
 }
 
+/** Takes the place of a secret before a token. */
+const NO_SECRET = new Uint8Array(16);
+
 /**
  * The first frame of every connection.
  * @param {Uint8Array} session 16 bytes
  * @param {Iterable<[string, string]>} pairs attributes of the process
- * @param {{ versionMax?: number, secret?: Uint8Array | null }} [more] `secret`: the bytes from which the session is derived
+ * @param {{ versionMax?: number, secret?: Uint8Array | null, token?: Uint8Array | null }} [more] `secret`: the bytes from which
+ * the session is derived; `token`: authenticates the client
  */
-export function helloFrame(session, pairs, { versionMax = VERSION, secret = null } = {}) {
+export function helloFrame(session, pairs, { versionMax = VERSION, secret = null, token = null } = {}) {
   const sent = [...pairs].slice(0, HELLO_PAIRS_MAX);
   const out = beginFrame(new Bytes(256)).raw(Buffer.from('tacho')).u8(VERSION).u8(versionMax).raw(session).varint(sent.length);
   for (const [key, value] of sent) {
     out.string(key).string(value);
   }
-  if (secret !== null) {
-    out.raw(secret);
+  if (secret !== null || token !== null) {
+    out.raw(secret ?? NO_SECRET);
+  }
+  if (token !== null) {
+    out.varint(token.length).raw(token);
   }
   return finishFrame(out, FRAME.HELLO).copy();
 }

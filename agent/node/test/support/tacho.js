@@ -1,12 +1,13 @@
 // A real `tacho serve` for the tests, and real programs with the agent.
 
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 export const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.TACHO ?? resolve(PACKAGE, '../../target/release/tacho');
@@ -55,6 +56,8 @@ export class Tacho {
     this.directory = mkdtempSync(join(tmpdir(), 'tachograph-node-'));
     this.http = '127.0.0.1:0';
     this.records = '127.0.0.1:0';
+    /** The token of the queries. */
+    this.token = '';
   }
 
   /** Creates and starts a server. Takes the arguments of the constructor. */
@@ -100,18 +103,36 @@ export class Tacho {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
+  /** The text of a new token. From the first one on, the server requires tokens. */
+  async addToken(name, role, ...flags) {
+    return (await this.#changeTokens('add', name, '--role', role, ...flags)).trim();
+  }
+
+  revokeToken(name) {
+    return this.#changeTokens('revoke', name);
+  }
+
+  async #changeTokens(...args) {
+    const { stdout } = await promisify(execFile)(binary(), ['token', ...args, '--data', this.directory], { env: clean() });
+    return stdout;
+  }
+
   async get(path, parameters = {}) {
     if (this.tls !== null) return this.#getEncrypted(`${path}?${new URLSearchParams(parameters)}`);
     const url = `http://${this.http}${path}?${new URLSearchParams(parameters)}`;
-    const answer = await fetch(url);
+    const answer = await fetch(url, { headers: this.#headers() });
     const body = await answer.json();
     if (!answer.ok) throw new Error(`${url}: ${JSON.stringify(body)}`);
     return body;
   }
 
+  #headers() {
+    return this.token === '' ? {} : { authorization: `Bearer ${this.token}` };
+  }
+
   #getEncrypted(path) {
     return new Promise((done, fail) => {
-      const asked = get(`https://${this.http}${path}`, this.tls, async (answer) => {
+      const asked = get(`https://${this.http}${path}`, { ...this.tls, headers: this.#headers() }, async (answer) => {
         const body = Buffer.concat(await answer.toArray()).toString();
         if (answer.statusCode === 200) done(JSON.parse(body));
         else fail(new Error(`${path}: ${body}`));

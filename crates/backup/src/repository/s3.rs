@@ -3,7 +3,7 @@
 //! | of a directory | here |
 //! |---|---|
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
-//! | lock by the operating system | objects in `locks/`, renewed while their process lives; a lock that was not renewed does not count |
+//! | lock by the operating system | objects in `locks/` that their process renews; one that was not renewed does not count |
 //!
 //! Files are sent and received in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.

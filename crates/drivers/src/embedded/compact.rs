@@ -5,10 +5,10 @@
 //! methods to `Inner`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
+use tacho_store::disk::ReadFile;
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, ErrorKind, Result, Table};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
@@ -49,7 +49,7 @@ struct Rest {
 /// A segment that will be rewritten.
 struct Candidate {
     segment: u32,
-    file: Arc<File>,
+    file: Arc<dyn ReadFile>,
     keep_deletes: bool,
 }
 
@@ -160,7 +160,7 @@ impl Inner {
         let stuck = segments.oldest_stuck().into_iter().chain(files.kept.keys().next().copied()).min();
         let segment =
             choose(&directory.index, segments.growing(), &files.kept, stuck, (dead_of, files.is_full))?;
-        let keep_deletes = segments.has_older(segment);
+        let keep_deletes = segments.has_older(segment) && !Mutation::DeletesForgotten.is_on();
         let file = directory.handles.get(&segment).cloned()?;
         Some(Candidate { segment, file, keep_deletes })
     }
@@ -172,9 +172,9 @@ impl Inner {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);
         let mut rest: Vec<Rest> = Vec::new();
-        let length = file.metadata().map_err(|e| Error::io("read segment", &path, e))?.len();
+        let length = file.length().map_err(|e| Error::io("read segment", &path, e))?;
         let expected = Expected { number: *segment, known: None, length, ended: true };
-        let loaded = load(&path, file, expected, |entry| {
+        let loaded = load(&path, &**file, expected, |entry| {
             let same = rest.last().filter(|last| *last.partition == *entry.partition);
             let partition = same.map_or_else(|| entry.partition.into(), |last| last.partition.clone());
             let Entry { action, table, clustering, offset, value_bytes, .. } = entry;
@@ -200,7 +200,7 @@ impl Inner {
             self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&segment).cloned();
         let Some(file) = file else { return Ok(None) };
         let purpose = self.purpose(files, segment);
-        let needed = self.needed(&file, &mut compaction)?;
+        let needed = self.needed(&*file, &mut compaction)?;
         let rows: Vec<RowRef<'_>> = needed.iter().filter_map(Needed::as_row).collect();
         self.write(&mut files.segments, &rows, purpose)?;
         if !compaction.rest.is_empty() {
@@ -254,7 +254,7 @@ impl Inner {
     }
 
     /// The next needed rows, if they can be read.
-    fn needed(&self, file: &Arc<File>, compaction: &mut Compaction) -> Result<Vec<Needed>> {
+    fn needed(&self, file: &dyn ReadFile, compaction: &mut Compaction) -> Result<Vec<Needed>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let (mut rows, mut bytes) = (Vec::new(), 0);
         while bytes < STEP_BYTES
@@ -309,7 +309,7 @@ impl Rest {
         ROW_HEAD_BYTES + self.partition.len() + self.clustering.len() + self.value_bytes as usize
     }
 
-    fn read(&self, file: &File) -> std::io::Result<Vec<u8>> {
+    fn read(&self, file: &dyn ReadFile) -> std::io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes()];
         file.read_exact_at(&mut bytes, self.offset.into())?;
         Ok(bytes)

@@ -132,6 +132,27 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
+/// Whether the bytes are a row in which only one of the three lengths is damaged: with the length that these bytes have,
+/// the checksum is correct.
+pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
+    let (Some(head), Some((fields, keys))) = (RowHead::decode(bytes), bytes.split_first_chunk()) else {
+        return false;
+    };
+    let fields: &[u8; ROW_HEAD_BYTES] = fields;
+    let fits = |length: usize, place: std::ops::Range<usize>| {
+        let others = head.bytes() - length;
+        bytes.len().checked_sub(others).is_some_and(|correct| {
+            let correct = (correct as u64).to_le_bytes();
+            let (low, high) = correct.split_at(place.len());
+            let mut fields = *fields;
+            fields[place].copy_from_slice(low);
+            high.iter().all(|byte| *byte == 0)
+                && crc32c::crc32c_append(crc32c::crc32c(&fields[4..]), keys) == head.crc
+        })
+    };
+    fits(head.partition, 6..8) || fits(head.clustering, 8..10) || fits(head.value, 10..14)
+}
+
 /// The first bytes of the row's value. `None` unless `bytes` start with the head of this row and its value has this
 /// length.
 pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use tacho_store::disk::Disk;
 use tacho_store::driver::Health;
 
 use super::format::file_name;
@@ -11,13 +12,14 @@ use super::scan::Damage;
 
 /// Collects the known damage and lists the quarantine. `torn_bytes` were cut off when the directory was opened.
 pub fn health(
+    disk: &dyn Disk,
     directory: &Path,
     damage: &BTreeMap<u32, Damage>,
     manifests: &[&'static str],
     torn_bytes: u64,
 ) -> Health {
     let segments = damage.keys().map(|number| file_name(*number));
-    let (torn_ends, set_aside) = quarantine::list(directory)
+    let (torn_ends, set_aside) = quarantine::list(disk, directory)
         .unwrap_or_default()
         .into_iter()
         .partition(|name| quarantine::is_torn_end(name));

@@ -1,11 +1,10 @@
 //! Loads the rows of a segment file. Reads the index of a sealed file. If there is no index, or if it is damaged, reads
 //! the whole file.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use tacho_store::disk::ReadFile;
 use tacho_store::{Error, Result};
 
 use super::format::{Entry, HEADER_BYTES, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header};
@@ -38,7 +37,12 @@ pub struct Expected {
 pub type ReadExactAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<()>;
 
 /// Reads a segment, and passes its rows to `each` in order.
-pub fn load(path: &Path, file: &File, expected: Expected, each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
+pub fn load(
+    path: &Path,
+    file: &dyn ReadFile,
+    expected: Expected,
+    each: impl FnMut(Entry<'_>),
+) -> Result<Loaded> {
     load_from(path, &|bytes, at| file.read_exact_at(bytes, at), expected, each)
 }
 
@@ -111,7 +115,7 @@ fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
 }
 
 /// CRC-32C of a whole file.
-pub fn checksum(file: &File, length: u64) -> io::Result<u32> {
+pub fn checksum(file: &dyn ReadFile, length: u64) -> io::Result<u32> {
     const PART_BYTES: u64 = 1 << 20;
     let (mut crc, mut at) = (0, 0);
     let mut part = vec![0; PART_BYTES.min(length) as usize];

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use tacho_store::disk::Disk;
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
@@ -20,6 +21,8 @@ const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
 /// Limit on the length of a manifest, bytes; enough for 20 million segments.
 const BYTES_MAX: u64 = 1 << 30;
+/// Limit on the bytes of a malformed line that a message shows.
+const LINE_BYTES_SHOWN: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -122,10 +125,24 @@ impl Manifest {
             None => return Err(damaged("not a manifest")),
         }
         let mut manifest = Self::default();
-        for line in lines {
-            manifest.line(line).ok_or_else(|| damaged(&format!("malformed line {line:?}")))?;
+        for (number, line) in (2..).zip(lines) {
+            let malformed = || {
+                let (line, more) = line.split_at(line.floor_char_boundary(LINE_BYTES_SHOWN));
+                damaged(&format!(
+                    "malformed line {number}: {line:?}{}",
+                    if more.is_empty() { "" } else { ".." }
+                ))
+            };
+            manifest.line(line).ok_or_else(malformed)?;
         }
-        Ok(manifest)
+        // A line may be missing, repeated, or written in another way.
+        match manifest.encode().iter().zip(bytes).position(|(a, b)| a != b) {
+            None => Ok(manifest),
+            Some(at) => {
+                let line = 1 + body.bytes().take(at).filter(|byte| *byte == b'\n').count();
+                Err(damaged(&format!("line {line} is not as this program writes it")))
+            }
+        }
     }
 
     fn line(&mut self, line: &str) -> Option<()> {
@@ -147,17 +164,17 @@ impl Manifest {
     ///
     /// # Errors
     /// `Version` when a newer version wrote a copy; `Io`.
-    pub fn read(directory: &Path) -> Result<Found> {
+    pub fn read(disk: &dyn Disk, directory: &Path) -> Result<Found> {
         let mut found = Found { manifest: None, damaged: Vec::new(), complete: false };
         let mut copies = Vec::new();
         for name in [FILE, BACKUP] {
             let path = directory.join(name);
-            let bytes = match std::fs::metadata(&path).map(|about| about.len()) {
+            let bytes = match disk.length(&path) {
                 Ok(length) if length > BYTES_MAX => {
                     found.damaged.push((name, format!("it has {length} bytes")));
                     continue;
                 }
-                Ok(_) => std::fs::read(&path).map_err(|e| Error::io("read manifest", &path, e))?,
+                Ok(_) => disk.read(&path).map_err(|e| Error::io("read manifest", &path, e))?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(Error::io("read manifest", &path, error)),
             };
@@ -189,13 +206,18 @@ impl Manifest {
                 }
                 let mut file = disk.open(&new)?;
                 file.append(&bytes)?;
-                file.sync()?;
+                if !Mutation::ManifestNotSynced.is_on() {
+                    file.sync()?;
+                }
                 disk.rename(&new, &path)
             };
             replace().map_err(|e| {
                 let _ = disk.remove(&new);
                 Error::io("write manifest", &path, e)
             })?;
+        }
+        if Mutation::ManifestNameNotSynced.is_on() {
+            return Ok(());
         }
         disk.sync_directory(directory).map_err(|e| Error::io("sync directory", directory, e))
     }
@@ -234,6 +256,32 @@ mod tests {
                 assert_eq!(Manifest::decode(&damaged).unwrap_err().kind(), ErrorKind::Corrupt, "byte {at}");
             }
             Manifest::decode(&bytes[..at]).unwrap_err();
+        }
+    }
+
+    /// Found by the fuzz target `manifest`: these lines were accepted.
+    #[test]
+    fn only_the_written_form_is_accepted() {
+        let text = String::from_utf8(example().encode()).unwrap();
+        let (body, _) = text.split_at(text.trim_end().rfind('\n').unwrap() + 1);
+        let long = "x".repeat(1_000_000);
+        for (from, to, expect) in [
+            ("sequence 12\n", "sequence 12\nsequence 12\n", "line 3 is not"),
+            ("sequence 12\n", "sequence +12\n", "line 2 is not"),
+            ("next 6\n", "", "line 3 is not"),
+            ("1a2b3c4d", "1A2b3c4d", "line 6 is not"),
+            ("00000007", "7", "line 5 is not"),
+            ("segment 5 growing 24 -\n", "segment 5 growing 24 -\nsegment 5 ended 24 -\n", "line 8 is not"),
+            ("segment 1 quarantined 70000 -\n", "segment 6 growing 24 -\n", "line 4 is not"),
+            ("next 6", "next six", "malformed line 3: \"next six\""),
+            ("next 6", &long, "malformed line 3: \"xxxx"),
+        ] {
+            let body = body.replacen(from, to, 1);
+            let bytes = format!("{body}{CHECKSUM}{:08x}\n", crc32c::crc32c(body.as_bytes()));
+            let error = Manifest::decode(bytes.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            let error = error.to_string();
+            assert!(error.starts_with(expect) && error.len() < 200, "{error:.300}");
         }
     }
 

@@ -31,12 +31,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_store::disk::{Disk, RealDisk, make_private};
+use tacho_store::disk::{Disk, RealDisk};
 use tacho_store::driver::{
     Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
     Scanned, Verified,
 };
 use tacho_store::lock::DirectoryLock;
+use tacho_store::threads::Threads;
 use tacho_store::{Error, ErrorKind, PinnedFile, Result, Table};
 
 use compact::{Compaction, Kept};
@@ -88,6 +89,7 @@ struct Inner {
     /// The segments of a directory that was opened read-only.
     surveyed: BTreeMap<u32, Known>,
     verifying: Mutex<verify::Progress>,
+    threads: Threads,
     _lock: Option<DirectoryLock>,
 }
 
@@ -108,20 +110,33 @@ impl Embedded {
     /// Like [`Embedded::open`].
     pub async fn open_read_only(path: &Path) -> Result<Self> {
         let path = path.to_owned();
-        Ok(Self(Arc::new(blocking(move || Inner::read_only(&path)).await?)))
+        Ok(Self(Arc::new(blocking(Threads::Many, move || Inner::read_only(&path)).await?)))
     }
 
     /// Like [`Embedded::open`], with another disk, which may fail, and another size of segments.
     pub async fn open_with(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
+        Self::open_on(path, disk, segment_bytes, Threads::Many).await
+    }
+
+    /// Like [`Embedded::open_with`], with a choice of the threads for disk operations.
+    pub async fn open_on(
+        path: &Path,
+        disk: Arc<dyn Disk>,
+        segment_bytes: u64,
+        threads: Threads,
+    ) -> Result<Self> {
         let path = path.to_owned();
-        let inner = blocking(move || Inner::open(&path, disk, segment_bytes)).await?;
-        Ok(Self(Arc::new(inner)))
+        let inner = blocking(threads, move || Inner::open(&path, disk, segment_bytes)).await?;
+        Ok(Self(Arc::new(Inner { threads, ..inner })))
     }
 }
 
-/// Runs disk operations on a blocking thread.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
+/// Runs disk operations.
+async fn blocking<T: Send + 'static>(
+    threads: Threads,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match threads.start(work).join().await {
         Ok(result) => result,
         Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
     }
@@ -129,22 +144,21 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 
 impl Inner {
     fn open(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
-        let lock = DirectoryLock::acquire(path)?;
-        make_private(path);
+        let lock = disk.lock(path)?;
         let mut directory = Directory::default();
         let Directory { index, handles, .. } = &mut directory;
         let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
         tracing::info!(path = %path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
         let health = segments.health();
         let files = Files { segments, compaction: None, kept: BTreeMap::new(), is_full: false };
-        Ok(Self::new(path, directory, Some(files), health, Some(lock)))
+        Ok(Self::new(path, directory, Some(files), health, lock))
     }
 
     fn read_only(path: &Path) -> Result<Self> {
         let lock = DirectoryLock::share(path)?;
         let mut directory = Directory::default();
-        let survey = Survey::read(path, &mut directory.index, &mut directory.handles)?;
-        let mut inner = Self::new(path, directory, None, survey.health(path), lock);
+        let survey = Survey::read(&RealDisk, path, &mut directory.index, &mut directory.handles)?;
+        let mut inner = Self::new(path, directory, None, survey.health(&RealDisk, path), lock);
         inner.surveyed = survey.manifest.files;
         Ok(inner)
     }
@@ -170,6 +184,7 @@ impl Inner {
             health: Mutex::new(health),
             surveyed: BTreeMap::new(),
             verifying: Mutex::default(),
+            threads: Threads::Many,
             _lock: lock,
         }
     }
@@ -318,7 +333,8 @@ impl Inner {
             let read = match &handle {
                 Some((file, doubted)) => {
                     let doubted = *doubted;
-                    let spot = Spot { scan, clustering: &clustering, place, file, doubted, patience };
+                    let spot =
+                        Spot { scan, clustering: &clustering, place, file: &**file, doubted, patience };
                     bytes += spot.before();
                     spot.read(parts).map_err(|e| Error::io("read row", &self.path, e))?
                 }
@@ -364,7 +380,7 @@ impl Inner {
             }
             _ => {}
         }
-        blocking(move || self.read(&scans, parts.as_ref(), Patience::Disk)).await
+        blocking(self.threads, move || self.read(&scans, parts.as_ref(), Patience::Disk)).await
     }
 }
 
@@ -422,7 +438,7 @@ impl Driver for Embedded {
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         let inner = self.0.clone();
-        blocking(move || inner.put(&rows)).await
+        blocking(inner.threads, move || inner.put(&rows)).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<RowStream> {
@@ -433,7 +449,7 @@ impl Driver for Embedded {
             let Some((inner, mut scan)) = state.filter(|(_, scan)| scan.limit != Some(0)) else {
                 return Ok(None);
             };
-            let (inner, scan, page) = blocking(move || {
+            let (inner, scan, page) = blocking(inner.threads, move || {
                 let page = inner.page(&scan, None, Patience::Disk)?;
                 page.continue_after(&mut scan);
                 Ok((inner, scan, page))
@@ -462,21 +478,21 @@ impl Driver for Embedded {
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
         let inner = self.0.clone();
-        blocking(move || inner.delete(&deletes)).await
+        blocking(inner.threads, move || inner.delete(&deletes)).await
     }
 
     async fn verify(&self) -> Result<Verified> {
         let inner = self.0.clone();
-        blocking(move || inner.verify()).await
+        blocking(inner.threads, move || inner.verify()).await
     }
 
     async fn settle(&self) -> Result<()> {
         let inner = self.0.clone();
-        blocking(move || inner.settle()).await
+        blocking(inner.threads, move || inner.settle()).await
     }
 
     async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
         let (inner, into) = (self.0.clone(), into.to_owned());
-        blocking(move || inner.files()?.segments.pin(&into)).await
+        blocking(inner.threads, move || inner.files()?.segments.pin(&into)).await
     }
 }

@@ -1,7 +1,6 @@
 //! The quarantine: unreadable files, and unreadable parts of files, that may still have records. The server never removes
 //! them.
 
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tacho_store::disk::{self, Disk, free_path};
@@ -20,8 +19,8 @@ pub fn path(directory: &Path) -> PathBuf {
 }
 
 /// Sorted names of the quarantined files.
-pub fn list(directory: &Path) -> Result<Vec<String>> {
-    disk::names_in("list quarantine", &path(directory))
+pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>> {
+    disk::names_in(disk, "list quarantine", &path(directory))
 }
 
 /// The number of the segment that was moved to the quarantine under this name.
@@ -38,7 +37,7 @@ pub fn is_torn_end(name: &str) -> bool {
 pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let moved = || {
-        let to = free_path(&path(directory), &file_name(number))?;
+        let to = free_path(disk, &path(directory), &file_name(number))?;
         disk.rename(&from, &to)?;
         disk.sync_directory(&path(directory))?;
         disk.sync_directory(directory)?;
@@ -51,8 +50,8 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let copy = || {
-        let to = free_path(&path(directory), &format!("{number:08}{TORN}{offset}"))?;
-        let source = std::fs::File::open(&from)?;
+        let to = free_path(disk, &path(directory), &format!("{number:08}{TORN}{offset}"))?;
+        let source = disk.open_to_read(&from)?;
         let mut file = disk.open(&to)?;
         let mut part = vec![0; PART_BYTES];
         let mut at = offset;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::format::{
     BATCH_HEAD_BYTES, BATCH_MAGIC, Entry, HEADER_BYTES, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken,
-    take_batch_head, take_row,
+    is_row_with_wrong_length, take_batch_head, take_row,
 };
 
 /// Limit on the bytes of failed checksum attempts after damaged places; they take about one second. Above the limit,
@@ -28,6 +28,8 @@ pub struct Scanned {
     pub doubtful: bool,
     /// Whether a mark is the last item before the torn bytes.
     pub marked: bool,
+    /// Position of the last mark of the valid part. All bytes before it were synced.
+    pub proven: u64,
     /// CRC-32C of the valid part.
     pub crc: u32,
     pub damage: Damage,
@@ -91,7 +93,7 @@ fn scan_within(
 ) -> Scanned {
     let mut walk =
         Walk { bytes, tried: 0, tried_max, damage, places: Vec::new(), index: IndexBuilder::default() };
-    let (mut at, mut marked) = (HEADER_BYTES.min(bytes.len()), false);
+    let (mut at, mut marked, mut proven) = (HEADER_BYTES.min(bytes.len()), false, 0);
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
@@ -104,12 +106,15 @@ fn scan_within(
             at = walk.salvage(at, each);
             continue;
         };
-        let (sound, damaged) = walk.split(rows, end);
+        let Split { sound, damaged, end } = walk.split(rows, end);
         if !damaged.is_empty() && !is_proven && next_batch(bytes, end).is_none() {
             break;
         }
         sound.iter().for_each(|(offset, row)| walk.found(row, *offset, each));
         damaged.iter().for_each(|(from, to)| walk.note(*from, *to));
+        if rows == end {
+            proven = at;
+        }
         (at, marked) = (end, rows == end);
     }
     walk.count_as_index(at);
@@ -120,6 +125,7 @@ fn scan_within(
         length: at as u64,
         torn: (bytes.len() - at) as u64,
         marked,
+        proven: proven as u64,
         crc: crc32c::crc32c(&bytes[..at]),
         damage,
         places,
@@ -150,8 +156,13 @@ struct Walk<'a> {
 }
 
 pub type Offset = usize;
-/// Intact rows of a batch with their offsets, and the damaged places.
-type Split<'a> = (Vec<(Offset, RowRef<'a>)>, Vec<(Offset, Offset)>);
+
+/// The bytes of a batch: intact rows with their offsets, damaged places, and the end.
+struct Split<'a> {
+    sound: Vec<(Offset, RowRef<'a>)>,
+    damaged: Vec<(Offset, Offset)>,
+    end: Offset,
+}
 
 impl<'a> Walk<'a> {
     /// Start and end of the rows of the batch at `at`. `None` if its head is damaged or the file is too short.
@@ -161,12 +172,12 @@ impl<'a> Walk<'a> {
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
-    /// The row at `at`, which may be any offset, if it ends before `end`.
-    fn search(&mut self, at: Offset, end: Offset) -> Taken<'a> {
+    /// The row at `at`, which may be any offset.
+    fn search(&mut self, at: Offset) -> Taken<'a> {
         if self.tried > self.tried_max {
             return Taken::Nothing;
         }
-        let taken = take_row(&self.bytes[at..end]);
+        let taken = take_row(&self.bytes[at..]);
         if let Taken::Damaged(bytes) = taken {
             self.tried += bytes as u64;
         }
@@ -199,16 +210,17 @@ impl<'a> Walk<'a> {
     /// Passes on the rows after the damaged batch head at `at`. Returns the position of the next intact head, or the end.
     fn salvage(&mut self, at: Offset, each: &mut impl FnMut(Entry<'_>)) -> Offset {
         let end = self.bytes.len();
-        let (mut damaged, mut next) = (at, at + 1);
+        let (mut damaged, mut next) = (at, at);
         // The position where the next row must start if only the batch head is damaged.
         let mut expected = at + BATCH_HEAD_BYTES;
         while next < end {
             if self.batch(next).is_some() {
                 break;
             }
-            match self.search(next, end) {
+            match self.search(next) {
                 Taken::Row(row) => {
-                    if damaged < next {
+                    // A row without a batch head is damage, too.
+                    if damaged < next || next == at {
                         self.note(damaged, next);
                     }
                     self.found(&row, next, each);
@@ -217,7 +229,7 @@ impl<'a> Walk<'a> {
                 }
                 // The lengths of this row are correct. Its content may look like rows, so it is skipped as a whole.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
-                    next += bytes;
+                    next = self.end_of_damaged(next, next + bytes);
                     expected = next;
                 }
                 Taken::Damaged(_) | Taken::Nothing => next += 1,
@@ -236,11 +248,13 @@ impl<'a> Walk<'a> {
             || self.bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_)))
     }
 
+    /// Splits the rows of a batch. The last row may end after the batch: then the length of the batch is not that of
+    /// these bytes, but the row is intact.
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
         while at < end {
-            let bytes = match take_row(&self.bytes[at..end]) {
+            let bytes = match take_row(&self.bytes[at..]) {
                 Taken::Row(row) => {
                     sound.push((at, row));
                     at += row.bytes();
@@ -251,16 +265,33 @@ impl<'a> Walk<'a> {
             };
             // If the lengths of the damaged row are wrong, searches for the next intact row.
             let by_length = at + bytes;
-            let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..end]), Taken::Row(_));
+            let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..]), Taken::Row(_));
             let fits = bytes > 1 && (by_length == end || is_row(by_length));
-            let mut next = if fits { by_length } else { at + 1 };
-            while next < end && !matches!(self.search(next, end), Taken::Row(_)) {
+            let mut next = if fits { self.end_of_damaged(at, by_length) } else { at + 1 };
+            while next < end && !matches!(self.search(next), Taken::Row(_)) {
                 next += 1;
             }
             damaged.push((at, next));
             at = next;
         }
-        (sound, damaged)
+        Split { sound, damaged, end: at }
+    }
+
+    /// The end of a damaged row that ends at `by_length` according to its lengths, and before an intact row or the end of
+    /// its batch. If one of these lengths is damaged, the row may appear to contain the rows after it. The checksum proves
+    /// this: with the length up to the first of them, it is correct.
+    fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
+        let mut next = at + ROW_HEAD_BYTES;
+        while next < by_length && self.tried <= self.tried_max {
+            if matches!(self.search(next), Taken::Row(_)) {
+                self.tried += (next - at) as u64;
+                if is_row_with_wrong_length(&self.bytes[at..next]) {
+                    return next;
+                }
+            }
+            next += 1;
+        }
+        by_length
     }
 }
 
@@ -336,5 +367,62 @@ mod tests {
             assert_eq!((scanned.torn, scanned.damage.places), (0, 1));
             assert_eq!(scanned.damage.bytes as usize, BATCH_HEAD_BYTES + 14 + 2 + value.len());
         }
+    }
+
+    /// The clustering of all rows of a file that has ended, and its damaged places.
+    fn scanned(bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<(Offset, Offset)>) {
+        let mut found = Vec::new();
+        let scanned = scan(bytes, bytes.len(), Damage::default(), &mut |entry| {
+            found.push(entry.clustering.to_vec());
+        });
+        (found, scanned.places)
+    }
+
+    fn row<'a>(clustering: &'a [u8], value: &'a [u8]) -> RowRef<'a> {
+        RowRef { action: Action::Put, table: Table::Chunks, partition: b"p", clustering, value }
+    }
+
+    /// Rows of 64 bytes: a flipped bit in a length gives the length of two rows.
+    #[test]
+    fn a_damaged_length_hides_no_other_row() {
+        let value = [7; 64 - ROW_HEAD_BYTES - 2];
+        let mut whole = [encode_header(1), mark()].concat();
+        let begin = whole.len();
+        let mut places = Vec::new();
+        let rows = [b"a", b"b", b"c"].map(|key| row(key, &value));
+        put_batch(&mut whole, rows.into_iter(), |_, offset| places.push(begin + offset));
+        whole.extend(mark());
+        for length in [6, 8, 10] {
+            for is_head_damaged in [false, true] {
+                let mut bytes = whole.clone();
+                bytes[places[0] + length] ^= 64;
+                bytes[begin] ^= u8::from(is_head_damaged);
+                let from = if is_head_damaged { begin } else { places[0] };
+                assert_eq!(scanned(&bytes), (vec![b"b".to_vec(), b"c".to_vec()], vec![(from, places[1])]));
+            }
+        }
+    }
+
+    /// The head of a batch is intact, but its rows were overwritten by other rows.
+    #[test]
+    fn an_intact_row_that_ends_after_its_batch_is_read() {
+        let mut bytes = [encode_header(1), mark()].concat();
+        let begin = bytes.len();
+        put_batch(&mut bytes, [row(b"a", b"before")].into_iter(), |_, _| ());
+        bytes.truncate(begin + BATCH_HEAD_BYTES);
+        put_batch(&mut bytes, [row(b"b", b"after, and longer")].into_iter(), |_, _| ());
+        bytes.extend(mark());
+        let head = begin + BATCH_HEAD_BYTES;
+        assert_eq!(scanned(&bytes), (vec![b"b".to_vec()], vec![(head, head + BATCH_HEAD_BYTES)]));
+    }
+
+    #[test]
+    fn an_intact_row_at_the_place_of_a_batch_head_is_read() {
+        let mut bytes = [encode_header(1), mark()].concat();
+        let begin = bytes.len();
+        put_batch(&mut bytes, [row(b"a", b"value")].into_iter(), |_, _| ());
+        bytes.drain(begin..begin + BATCH_HEAD_BYTES);
+        bytes.extend(mark());
+        assert_eq!(scanned(&bytes), (vec![b"a".to_vec()], vec![(begin, begin)]));
     }
 }

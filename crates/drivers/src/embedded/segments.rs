@@ -2,14 +2,14 @@
 //! time.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tacho_store::ErrorKind::StorageFull;
-use tacho_store::disk::{Disk, DiskFile};
+use tacho_store::disk::{Disk, DiskFile, ReadFile, exists};
 use tacho_store::driver::Health;
+use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
 use super::format::{
@@ -43,7 +43,7 @@ pub struct Active {
 }
 
 /// Read handles by segment number. A reader keeps the file open after its removal.
-pub type Handles = BTreeMap<u32, Arc<File>>;
+pub type Handles = BTreeMap<u32, Arc<dyn ReadFile>>;
 
 pub struct Segments {
     pub(super) directory: PathBuf,
@@ -144,7 +144,9 @@ impl Segments {
         put_batch(&mut batch, rows.iter().copied(), |_, offset| {
             offsets.push((active.length as usize + offset) as u32)
         });
-        let written = active.file.append(&batch).and_then(|()| active.file.sync());
+        let unsynced = Mutation::SegmentNotSynced.is_on();
+        let written =
+            active.file.append(&batch).and_then(|()| if unsynced { Ok(()) } else { active.file.sync() });
         if let Err(error) = written {
             active.cut = true;
             let error = Error::io("write segment", &active.path, error).with("offset", active.length);
@@ -186,7 +188,7 @@ impl Segments {
             file.append(&begin)?;
             file.sync()?;
             self.disk.sync_directory(&self.directory)?;
-            Ok((file, File::open(&path)?))
+            Ok((file, self.disk.open_to_read(&path)?))
         };
         let (file, reader) = create().map_err(|e| {
             // The unfinished file is too short for a row, and would block the next attempt.
@@ -202,7 +204,7 @@ impl Segments {
             self.manifest.next = number;
             self.unwritten = true;
         })?;
-        handles.insert(number, Arc::new(reader));
+        handles.insert(number, reader);
         let (length, crc) = (begin.len() as u64, crc32c::crc32c(&begin));
         Ok(Active {
             number,
@@ -218,12 +220,12 @@ impl Segments {
 
     /// Handles a file that a failed attempt left at the path of a new file. The file is quarantined if it may have rows.
     fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
-        match std::fs::metadata(path) {
+        match self.disk.length(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Ok(found) if found.len() >= WITH_ROW_BYTES_MIN => {
+            Ok(bytes) if bytes >= WITH_ROW_BYTES_MIN => {
                 self.set_aside(number);
                 self.manifest.files.remove(&number);
-                if path.exists() {
+                if exists(&*self.disk, path).unwrap_or(true) {
                     Err(Error::corrupt("file exists at the path of a new segment")
                         .with("path", path.display()))
                 } else {
@@ -307,6 +309,9 @@ impl Segments {
 
     /// Marks a segment in the manifest as no longer needed. After an error, the manifest is unchanged.
     pub fn retire(&mut self, number: u32) -> Result<()> {
+        if Mutation::SegmentNotRetired.is_on() {
+            return Ok(());
+        }
         let before = self.manifest.files.get(&number).copied();
         let removed = Known { state: State::Removed, bytes: 0, crc: None };
         self.manifest
@@ -350,7 +355,7 @@ impl Segments {
     }
 
     pub fn health(&self) -> Health {
-        health(&self.directory, &self.damage, &self.manifest_damaged, self.torn_bytes)
+        health(&*self.disk, &self.directory, &self.damage, &self.manifest_damaged, self.torn_bytes)
     }
 
     /// Releases the reserve. Returns whether there was one.
@@ -371,7 +376,7 @@ impl Segments {
         let path = self.directory.join(RESERVE);
         let bytes = self.reserve_bytes();
         let is_ample = |free: u64| free >= 4 * bytes;
-        if std::fs::metadata(&path).is_ok_and(|found| found.len() == bytes)
+        if self.disk.length(&path).is_ok_and(|found| found == bytes)
             || !self.disk.free_bytes(&self.directory).is_ok_and(is_ample)
         {
             return;
@@ -393,6 +398,10 @@ impl Drop for Segments {
 
 impl Active {
     fn repair(&mut self, disk: &dyn Disk) -> Result<()> {
+        if Mutation::FailedAppendNotCut.is_on() {
+            self.cut = false;
+            return Ok(());
+        }
         disk.cut(&self.path, self.length).map_err(|e| Error::io("cut segment", &self.path, e))?;
         self.cut = false;
         Ok(())

@@ -1,11 +1,11 @@
 //! Reads one row at its position. A short row is read whole. Of a long row, the first bytes are read first, because
 //! they select the other parts.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 
 use bytes::Bytes;
+use tacho_store::disk::ReadFile;
 use tacho_store::driver::Scan;
 use tacho_store::sectors::is_damage;
 
@@ -32,7 +32,7 @@ pub struct Spot<'a> {
     pub scan: &'a Scan,
     pub clustering: &'a [u8],
     pub place: Place,
-    pub file: &'a File,
+    pub file: &'a dyn ReadFile,
     /// Whether the row is known to be damaged. Such a row is only read whole.
     pub doubted: bool,
     pub patience: Patience,
@@ -69,8 +69,8 @@ impl Spot<'_> {
     fn read_whole(&self) -> io::Result<Result<Bytes, Damage>> {
         let mut row = vec![0; self.before() + self.place.value_bytes as usize];
         self.patience.read(self.file, &mut row, self.place.offset.into())?;
-        let is_sound = matches!(take_row(&row), Taken::Row(_));
-        let is_this_one = is_sound || take_head(&row, self.wanted()).is_some();
+        let is_this_one = take_head(&row, self.wanted()).is_some();
+        let is_sound = is_this_one && matches!(take_row(&row), Taken::Row(_));
         let value = Bytes::from(row).split_off(self.before());
         if is_sound {
             return Ok(Ok(value));
@@ -125,4 +125,45 @@ impl Spot<'_> {
 fn are_within(parts: &[Range<usize>], bytes: usize) -> bool {
     let ordered = parts.iter().zip(parts.iter().skip(1)).all(|(a, b)| a.end <= b.start);
     ordered && parts.iter().all(|part| part.start <= part.end && part.end <= bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tacho_store::Table;
+
+    use super::super::format::put_batch;
+    use super::*;
+
+    /// The index and the rows of a file may be from different times.
+    #[test]
+    fn an_intact_row_of_another_key_is_not_returned() {
+        let rows = [(Action::Put, b"a"), (Action::Put, b"b"), (Action::Delete, b"a")];
+        let rows = rows.map(|(action, clustering)| RowRef {
+            action,
+            table: Table::Chunks,
+            partition: b"p",
+            clustering,
+            value: if action == Action::Put { b"v" } else { b"" },
+        });
+        let (mut bytes, mut places) = (Vec::new(), Vec::new());
+        put_batch(&mut bytes, rows.into_iter(), |row, offset| {
+            places.push((offset as u32, row.value.len() as u32))
+        });
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let read = |partition: &str, clustering: &[u8], (offset, value_bytes): (u32, u32)| {
+            let scan = Scan::all(Table::Chunks, partition);
+            let place = Place { segment: 1, offset, value_bytes };
+            let (patience, file) = (Patience::Disk, &file);
+            let spot = Spot { scan: &scan, clustering, place, file, doubted: false, patience };
+            spot.read(None).unwrap().map_err(|damage| damage.reason)
+        };
+        let other = || Err("its place holds other bytes".to_owned());
+        assert_eq!(read("p", b"a", places[0]), Ok(Bytes::from_static(b"v")));
+        assert_eq!(read("p", b"a", places[1]), other());
+        assert_eq!(read("q", b"b", places[1]), other());
+        assert_eq!(read("p", b"a", places[2]), other(), "a deleted row");
+    }
 }

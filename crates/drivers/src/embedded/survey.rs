@@ -1,12 +1,10 @@
 //! Surveys a directory: lists its files and checks whether it is complete. Only reads; `opening.rs` acts on the result.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 
+use tacho_store::disk::{Disk, exists};
 use tacho_store::driver::Health;
 use tacho_store::{Error, Result};
 
@@ -47,21 +45,21 @@ impl Survey {
     ///
     /// # Errors
     /// `Corrupt` when files are missing, too short, or not in the manifest; `Version`; `Io`.
-    pub fn read(directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
-        let mut found = Manifest::read(directory)?;
+    pub fn read(disk: &dyn Disk, directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
+        let mut found = Manifest::read(disk, directory)?;
         for (name, why) in &found.damaged {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
         }
-        let present = list(directory)?;
-        let quarantine = quarantine::list(directory)?;
-        let is_accepted = directory.join(LOST).exists();
+        let present = list(disk, directory)?;
+        let quarantine = quarantine::list(disk, directory)?;
+        let is_accepted = exists(disk, &directory.join(LOST)).unwrap_or(false);
         match &mut found.manifest {
             Some(manifest) if is_accepted => accept_files(directory, manifest, &present),
             Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
             None if present.is_empty() => {}
             None => {
                 if !is_accepted {
-                    check_older(directory, &present)?;
+                    check_older(disk, directory, &present)?;
                 }
                 tracing::warn!(
                     path = %directory.display(), segments = present.len(),
@@ -84,17 +82,15 @@ impl Survey {
             unread: Vec::new(),
             quarantine,
         };
-        // If the process died while it created the next file, the newest file with a row has no end yet.
-        let newest =
-            present.iter().rfind(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number);
+        let newest = last_begun(&survey.manifest, present.iter().map(|(number, bytes)| (*number, *bytes)));
         for number in present.into_keys() {
-            survey.file(directory, number, newest == Some(number), index, handles)?;
+            survey.file(disk, directory, number, newest == Some(number), index, handles)?;
         }
         Ok(survey)
     }
 
     /// Damage that the survey has found.
-    pub fn health(&self, directory: &Path) -> Health {
+    pub fn health(&self, disk: &dyn Disk, directory: &Path) -> Health {
         let damage =
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
         let torn = |loaded: &Loaded| match loaded {
@@ -102,7 +98,7 @@ impl Survey {
             _ => 0,
         };
         let torn_bytes = self.files.iter().map(|(_, loaded)| torn(loaded)).sum();
-        let mut health = health(directory, &damage.collect(), &self.manifest_damaged, torn_bytes);
+        let mut health = health(disk, directory, &damage.collect(), &self.manifest_damaged, torn_bytes);
         let unknown = self.files.iter().filter(|(_, loaded)| matches!(loaded, Loaded::Unknown));
         health.set_aside.extend(unknown.map(|(number, _)| file_name(*number)));
         health
@@ -110,6 +106,7 @@ impl Survey {
 
     fn file(
         &mut self,
+        disk: &dyn Disk,
         directory: &Path,
         number: u32,
         is_newest: bool,
@@ -122,11 +119,11 @@ impl Survey {
             return Ok(());
         }
         let path = file_path(directory, number);
-        let file = File::open(&path).map_err(|e| Error::io("open segment", &path, e))?;
+        let file = disk.open_to_read(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let ended = !is_newest || known.is_some_and(|known| known.state != State::Growing);
-        let length = file.metadata().map_err(|e| Error::io("read segment", &path, e))?.len();
+        let length = file.length().map_err(|e| Error::io("read segment", &path, e))?;
         let expected = Expected { number, known, length, ended };
-        let mut loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
+        let mut loaded = load(&path, &*file, expected, |entry| index.apply(number, &entry))?;
         if ended && let Loaded::Scanned(scanned) = &mut loaded {
             // Only the growing segment needs its index in memory, and there may be many other segments.
             scanned.index = IndexBuilder::default();
@@ -135,7 +132,7 @@ impl Survey {
             damage.log(&path);
         }
         if !matches!(loaded, Loaded::Unfinished | Loaded::Unknown) {
-            handles.insert(number, Arc::new(file));
+            handles.insert(number, file);
         }
         self.files.push((number, loaded));
         Ok(())
@@ -153,20 +150,29 @@ impl Loaded {
 }
 
 /// The existing segments and their lengths, by number.
-pub fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
+pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
     let failed = |e| Error::io("list segments", directory, e);
     let mut present = BTreeMap::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let Some(number) = entry.file_name().to_str().and_then(file_number) else { continue };
-        match entry.metadata() {
-            Ok(about) => drop(present.insert(number, about.len())),
+    for name in disk.list(directory).map_err(failed)? {
+        let Some(number) = name.to_str().and_then(file_number) else { continue };
+        match disk.length(&directory.join(&name)) {
+            Ok(bytes) => drop(present.insert(number, bytes)),
             // A server removed the file in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
     }
     Ok(present)
+}
+
+/// Number of the last file that accepted rows: the manifest names it as growing, or it is long enough for a row. If the
+/// process died while it created the next file, this file has no end yet. A power failure may leave it too short for a row.
+pub fn last_begun(manifest: &Manifest, files: impl DoubleEndedIterator<Item = (u32, u64)>) -> Option<u32> {
+    let is_growing = |number| manifest.files.get(&number).is_some_and(|known| known.state == State::Growing);
+    let mut files = files;
+    files
+        .rfind(|(number, bytes)| *bytes >= WITH_ROW_BYTES_MIN || is_growing(*number))
+        .map(|(number, _)| number)
 }
 
 /// A difference between a file and the manifest.
@@ -249,11 +255,12 @@ fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u3
 
 /// Checks that the directory was written by a version without a manifest. Segments that start with a mark always have a
 /// manifest.
-pub fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
+pub fn check_older(disk: &dyn Disk, directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
     for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);
         let mut found = mark();
-        let read = File::open(&path).and_then(|file| file.read_exact_at(&mut found, HEADER_BYTES as u64));
+        let read =
+            disk.open_to_read(&path).and_then(|file| file.read_exact_at(&mut found, HEADER_BYTES as u64));
         read.map_err(|e| Error::io("read segment", &path, e))?;
         if found == mark() {
             let message = format!(

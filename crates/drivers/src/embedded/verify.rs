@@ -7,10 +7,9 @@
 //! file adds methods to `Inner`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use tacho_store::disk::ReadFile;
 use tacho_store::driver::{Damaged, Verified};
 use tacho_store::sectors::is_damage;
 use tacho_store::{Error, Result};
@@ -65,7 +64,7 @@ impl Inner {
             return Ok(Verified::default());
         };
         let before = current.at;
-        let read = self.read_on(&mut current, &file)?;
+        let read = self.read_on(&mut current, &*file)?;
         let mut verified = Verified { bytes: current.at - before, ..Verified::default() };
         match read {
             None => progress.current = Some(current),
@@ -97,12 +96,12 @@ impl Inner {
         self.files.as_ref().map(|files| files.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn handle(&self, number: u32) -> Option<Arc<File>> {
+    fn handle(&self, number: u32) -> Option<Arc<dyn ReadFile>> {
         self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&number).cloned()
     }
 
     /// Returns `None` if the segment has more bytes to read.
-    fn read_on(&self, current: &mut Current, file: &File) -> Result<Option<Read>> {
+    fn read_on(&self, current: &mut Current, file: &dyn ReadFile) -> Result<Option<Read>> {
         let Current { number, bytes, expect, at, crc } = current;
         let mut part = vec![0; PART_BYTES.min(*bytes - *at) as usize];
         match file.read_exact_at(&mut part, *at) {
@@ -121,18 +120,18 @@ impl Inner {
     }
 
     /// Finds the unreadable needed rows of a damaged segment, and logs the result.
-    fn wrong(&self, number: u32, file: &Arc<File>, why: &str) -> Result<Vec<Damaged>> {
+    fn wrong(&self, number: u32, file: &Arc<dyn ReadFile>, why: &str) -> Result<Vec<Damaged>> {
         let path = file_path(&self.path, number);
         let is_new = self.note_wrong(number);
         let mut needed = Vec::new();
-        let length = file.metadata().map_err(|e| Error::io("read segment", &path, e))?.len();
+        let length = file.length().map_err(|e| Error::io("read segment", &path, e))?;
         let expected = Expected { number, known: None, length, ended: true };
-        load(&path, file, expected, |entry| {
+        load(&path, &**file, expected, |entry| {
             needed.extend(self.place(number, &entry).map(|p| (p, key(&entry))))
         })?;
         let (mut rows, mut damaged) = (0u64, Vec::new());
         for (place, key) in needed {
-            let fault = fault(place, &key, file).map_err(|e| Error::io("read row", &path, e))?;
+            let fault = fault(place, &key, &**file).map_err(|e| Error::io("read row", &path, e))?;
             let Some(reason) = fault else { continue };
             rows += 1;
             self.directory
@@ -193,7 +192,7 @@ fn key(entry: &Entry<'_>) -> Damaged {
 }
 
 /// The reason why a row cannot be read, if any.
-fn fault(place: Place, key: &Damaged, file: &File) -> std::io::Result<Option<String>> {
+fn fault(place: Place, key: &Damaged, file: &dyn ReadFile) -> std::io::Result<Option<String>> {
     let before = ROW_HEAD_BYTES + key.partition.len() + key.clustering.len();
     let mut row = vec![0; before + place.value_bytes as usize];
     match file.read_exact_at(&mut row, place.offset.into()) {

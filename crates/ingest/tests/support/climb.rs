@@ -25,18 +25,27 @@ pub fn peak(work: impl FnOnce()) -> usize {
     MEMORY.peak_usage().saturating_sub(before)
 }
 
-/// Tries all shapes in `worst`, and then the given number of changes of the worst shape found.
+/// Bodies from this size count for the ratio of memory to body. The fixed part of the memory dominates for smaller bodies.
+const RATIO_BODY_BYTES_MIN: usize = 64 << 10;
+
+/// Tries all shapes in `worst`, and then the given number of changes of the worst shape found. Prints the shape that comes
+/// closest to its limit, and the highest ratio of memory to body.
 ///
 /// # Panics
 /// If decoding a body takes more than its limit.
 pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Shape) -> Taken) {
     let mut best: (f64, Shape) = (0.0, [0; 6]);
+    let mut highest = Ratio { times: 0.0, peak: 0, body: 0 };
     let mut try_shape = |best: &mut (f64, Shape), shape: Shape| {
         let Taken { peak, bound, body } = take(&shape);
         assert!(
             peak <= bound,
             "{name}: {peak} bytes for a body of {body}, at most {bound} are allowed: shape {shape:?}"
         );
+        let times = peak as f64 / body as f64;
+        if body >= RATIO_BODY_BYTES_MIN && times > highest.times {
+            highest = Ratio { times, peak, body };
+        }
         let share = peak as f64 / bound as f64;
         if share > best.0 {
             *best = (share, shape);
@@ -50,7 +59,24 @@ pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Sh
         let shape = random.changed(best.1);
         try_shape(&mut best, shape);
     }
-    println!("{name}: {:.2} of its bound, shape {:?}", best.0, best.1);
+    println!("{name}: {highest}; {:.2} of its bound, shape {:?}", best.0, best.1);
+}
+
+/// Memory and size of the body with the highest quotient of both.
+struct Ratio {
+    times: f64,
+    peak: usize,
+    body: usize,
+}
+
+impl std::fmt::Display for Ratio {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { times, peak, body } = self;
+        if *body == 0 {
+            return write!(out, "no body of {RATIO_BODY_BYTES_MIN} bytes");
+        }
+        write!(out, "peak {peak} bytes for a body of {body}: {times:.1} times the body")
+    }
 }
 
 /// A pseudo-random generator (constants of Numerical Recipes). It yields the same numbers in each run.

@@ -180,8 +180,8 @@ impl<'a> Tree<'a> {
         spot
     }
 
-    /// The same for a row whose cause is known. `cause` holds the causing row, the spot below which its outermost calls are
-    /// placed, and the index of the causing call in that row.
+    /// Like [`Tree::below`], if the cause of the row was already searched. `cause` holds the causing row, the spot below
+    /// which its outermost calls are placed, and the index of the causing call in that row. `None` if no cause was found.
     fn hang(&mut self, place: Place, cause: Option<((Place, Spot), usize)>) -> Spot {
         let taken = self.filter.takes_service(&self.blocks[place.block as usize]);
         let first = if taken { TOP } else { Spot::Outside };

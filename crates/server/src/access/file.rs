@@ -22,6 +22,8 @@ const FILE: &str = "tokens";
 const LOCK: &str = "tokens.lock";
 const MARKER: &str = "tokens.used";
 const VERSION: u32 = 1;
+/// Name of the file, and the newest version that this program reads.
+pub const NAME: (&str, u32) = (FILE, VERSION);
 /// Limit on the tokens of one server. Series count each token by its name.
 pub const TOKENS_MAX: usize = 1_000;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tacho_store::check::{Finding, FindingKind, Place};
-use tacho_store::disk::names_in;
+use tacho_store::disk::{RealDisk, names_in};
 use tacho_store::{Error, Result};
 
 use crate::{access, control, record_types, snapshots};
@@ -41,7 +41,7 @@ pub fn refuse_incomplete(data: &Path) -> Result<()> {
 
 pub fn findings(data: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for name in names_in("list data directory", data)? {
+    for name in names_in(&RealDisk, "list data directory", data)? {
         let is_copy = name.strip_suffix(".new").is_some_and(|name| KNOWN.contains(&name));
         if is_copy {
             findings.push(Finding::new(

@@ -138,7 +138,7 @@ mod tests {
         };
         // Appends, so that a name may be repeated.
         let mut all = HeaderMap::new();
-        pairs.iter().map(pair).for_each(|(name, value)| drop(all.append(name, value)));
+        pairs.iter().map(pair).for_each(|(name, value)| _ = all.append(name, value));
         all
     }
 

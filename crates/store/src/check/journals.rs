@@ -13,6 +13,7 @@ use super::finding::{Finding, FindingKind, Loss, Place};
 use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
+use crate::disk::RealDisk;
 use crate::evidence::{Gap, gaps};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
@@ -59,7 +60,7 @@ impl Journals {
     pub fn renew(&mut self) -> Result<()> {
         let failed = |path: &Path, error| Error::io("read journal", path, error);
         if self.directory.is_dir() {
-            for Found { generation, path } in journal::list(&self.directory)? {
+            for Found { generation, path } in journal::list(&RealDisk, &self.directory)? {
                 if self.held.contains_key(&generation) {
                     continue;
                 }
@@ -156,7 +157,7 @@ impl Journals {
     /// Findings about names of files and about the quarantine.
     pub fn names(&self) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        for name in disk::names_in("list journal", &self.directory)? {
+        for name in disk::names_in(&RealDisk, "list journal", &self.directory)? {
             let place = Place::file(format!("{}{name}", self.prefix));
             let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();
             let is_known = is_journal || ["LOCK", journal::QUARANTINE].contains(&name.as_str());
@@ -168,7 +169,7 @@ impl Journals {
             }
         }
         let quarantine = self.directory.join(journal::QUARANTINE);
-        for name in disk::names_in("list journal", &quarantine)? {
+        for name in disk::names_in(&RealDisk, "list journal", &quarantine)? {
             let path = quarantine.join(&name);
             let place = Place::file(format!("{}{}/{name}", self.prefix, journal::QUARANTINE));
             if journal::is_lack(&path) {
@@ -306,9 +307,9 @@ fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<
 }
 
 fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
-    let lack = match Lack::read(path) {
+    let lack = match Lack::read(&RealDisk, path) {
         Some(lack) => Ok(lack),
-        None => journal::read(path, |_| {}).map(|contents| contents.lack()),
+        None => journal::read(&RealDisk, path, |_| {}).map(|contents| contents.lack()),
     };
     match lack.map(|lack| lack.reason(generation)) {
         Ok(None) => Finding::new(

@@ -3,7 +3,7 @@
 //! The test file of a driver turns [`CASES`] into tests, and opens the driver on an empty scratch directory for each
 //! case. A case about a capability that the driver does not claim passes without a check.
 
-mod simulation;
+pub mod simulation;
 
 use std::collections::BTreeMap;
 use std::future::Future;

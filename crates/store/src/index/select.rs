@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tacho_model::{Candidates, Kind, Labels, MatchOp, Matcher, SeriesId};
+use tokio::time::Instant;
 
 use super::bitmap::Bitmap;
 use super::postings::Postings;

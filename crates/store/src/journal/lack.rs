@@ -60,9 +60,9 @@ impl Lack {
     }
 
     /// Reads the lack file of a journal. `None` if it is missing, damaged, or belongs to another journal.
-    pub fn read(journal: &Path) -> Option<Self> {
-        let journal_bytes = std::fs::metadata(journal).ok()?.len();
-        Self::decode(&std::fs::read_to_string(beside(journal)).ok()?, journal_bytes)
+    pub fn read(disk: &dyn Disk, journal: &Path) -> Option<Self> {
+        let journal_bytes = disk.length(journal).ok()?;
+        Self::decode(&String::from_utf8(disk.read(&beside(journal)).ok()?).ok()?, journal_bytes)
     }
 
     fn encode(&self, journal_bytes: u64) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Path after a crash: `recover.rs` reads each file with this module and adds the batches to memtables again.
 
+use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use super::format::{
 use super::front::Front;
 use super::search::{Search, Sound};
 use crate::arrival::Arrival;
+use crate::disk::{Disk, RealDisk};
 use crate::{Error, Result};
 
 /// A journal file, identified by its name.
@@ -39,6 +41,8 @@ pub struct Contents {
     pub lost: Lost,
     /// Length of the valid part, bytes.
     pub length: u64,
+    /// Position of the last mark of the valid part. All bytes before it were synced.
+    pub proven: u64,
     /// Bytes after the valid part: an unfinished write of the process that died.
     pub torn: u64,
     /// Whether the torn bytes may be a whole damaged record. The file does not show whether it was acknowledged.
@@ -60,13 +64,11 @@ impl Lost {
 }
 
 /// Journal files of a directory, ordered by generation.
-pub fn list(directory: &Path) -> Result<Vec<Found>> {
-    let failed = |e| Error::io("list journal", directory, e);
+pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if let Some(generation) = entry.file_name().to_str().and_then(file_generation) {
-            found.push(Found { generation, path: entry.path() });
+    for name in disk.list(directory).map_err(|e| Error::io("list journal", directory, e))? {
+        if let Some(generation) = name.to_str().and_then(file_generation) {
+            found.push(Found { generation, path: directory.join(name) });
         }
     }
     found.sort_unstable_by_key(|f| f.generation);
@@ -81,9 +83,9 @@ pub fn refuse_newer(directory: &Path) -> Result<()> {
     if !directory.is_dir() {
         return Ok(());
     }
-    for Found { path, .. } in list(directory)? {
+    for Found { path, .. } in list(&RealDisk, directory)? {
         let mut bytes = Vec::new();
-        let file = std::fs::File::open(&path).map_err(|e| Error::io("read journal", &path, e))?;
+        let file = File::open(&path).map_err(|e| Error::io("read journal", &path, e))?;
         let read = file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes);
         read.map_err(|e| Error::io("read journal", &path, e))?;
         // A damaged header is left to the recovery.
@@ -93,25 +95,25 @@ pub fn refuse_newer(directory: &Path) -> Result<()> {
 }
 
 /// Reads the header of a file and the length of the file.
-pub fn read_front(path: &Path) -> Result<(Front, u64)> {
+pub fn read_front(disk: &dyn Disk, path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    let mut bytes = Vec::new();
-    file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
+    let file = disk.open_to_read(path).map_err(failed)?;
+    let length = file.length().map_err(failed)?;
+    let mut bytes = vec![0; length.min(HEADERS_BYTES_MAX as u64) as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
         // Reads the whole file, because the result depends on whether a record follows the damaged header.
         _ => {
-            let bytes = std::fs::read(path).map_err(failed)?;
+            let bytes = disk.read(path).map_err(failed)?;
             Ok((Front::decode(&bytes, path)?, length))
         }
     }
 }
 
 /// Reads a whole file. Passes its batches to `each`, in order.
-pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read journal", path, e))?;
+pub fn read(disk: &dyn Disk, path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
+    let bytes = disk.read(path).map_err(|e| Error::io("read journal", path, e))?;
     read_bytes(&bytes, path, each)
 }
 
@@ -126,6 +128,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
         harmless: Vec::new(),
         lost: Lost::default(),
         length: 0,
+        proven: 0,
         torn: bytes.len() as u64,
         doubtful: false,
     };
@@ -172,6 +175,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
                 contents.lost.add(place.len());
             }
             Step::Harmless(at, why) => contents.harmless.push((at as u64, why)),
+            Step::Mark(at) => contents.proven = at as u64,
         }
     }
     if search.has_given_up() {
@@ -192,6 +196,8 @@ enum Step {
     Damaged(Range<usize>),
     /// Damage that loses no record.
     Harmless(usize, &'static str),
+    /// An intact mark.
+    Mark(usize),
 }
 
 /// Splits the file from `from` on into ranges, in order. Also returns the end of the last range.
@@ -206,6 +212,7 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             at = start + payload.len();
             steps.push(Step::Record(start..at));
         } else if take_mark(rest).is_some() {
+            steps.push(Step::Mark(at));
             at += MARK_BYTES;
         } else if is_nearly_mark(rest, at) {
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
@@ -278,7 +285,7 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
             Step::Damaged(place) => decoder.lost(place.len()),
             // Errors are reported later, when the records are decoded.
             Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
-            Step::Harmless(..) => {}
+            Step::Harmless(..) | Step::Mark(_) => {}
         }
     }
 }

@@ -13,31 +13,32 @@ use crate::disk::{Disk, free_path};
 pub const QUARANTINE: &str = "quarantine";
 
 /// Quarantined files that still exist.
-fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = std::fs::read_dir(directory.join(QUARANTINE)).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| !is_lack(path))
+fn files(disk: &dyn Disk, directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let quarantine = directory.join(QUARANTINE);
+    let names = disk.list(&quarantine).unwrap_or_default();
+    names.into_iter().map(move |name| quarantine.join(name)).filter(|path| !is_lack(path))
 }
 
 /// Number of quarantined files that still exist.
-pub fn quarantined(directory: &Path) -> u64 {
-    files(directory).count() as u64
+pub fn quarantined(disk: &dyn Disk, directory: &Path) -> u64 {
+    files(disk, directory).count() as u64
 }
 
 /// Losses of the quarantined files: one reason for each file with missing batches. They are reported until an operator
 /// removes the file.
-pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
+pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
     // The name need not end with `.journal`: the name of a second file of the same generation has a
     // number appended.
     let journal = |path: PathBuf| {
         let name = path.file_name()?.to_str().filter(|name| name.contains(".journal"))?;
         Some((named_generation(name)?, path))
     };
-    let mut journals: Vec<(u64, PathBuf)> = files(directory).filter_map(journal).collect();
+    let mut journals: Vec<(u64, PathBuf)> = files(disk, directory).filter_map(journal).collect();
     journals.sort_unstable();
-    let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(&path) {
+    let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(disk, &path) {
         Some(lack) => lack.reason(generation),
         // The lack file (`NAME.lack`) is damaged, or it is missing because an older version quarantined the journal.
-        None => match read(&path, |_| {}) {
+        None => match read(disk, &path, |_| {}) {
             Ok(contents) => contents.lack().reason(generation),
             Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),
         },
@@ -49,8 +50,8 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
 pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path, lack: &Lack) -> io::Result<PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kept = free_path(&quarantine, &name)?;
-    let written = std::fs::metadata(path).and_then(|found| lack.write(disk, &kept, found.len()));
+    let kept = free_path(disk, &quarantine, &name)?;
+    let written = disk.length(path).and_then(|bytes| lack.write(disk, &kept, bytes));
     if let Err(error) = written {
         tracing::warn!(path = %kept.display(), %error, "cannot write the lack file: each start reads this journal again");
     }

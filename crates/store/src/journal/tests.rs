@@ -105,7 +105,7 @@ fn golden_path(version: u16) -> PathBuf {
 
 fn read_all(path: &Path) -> (Vec<Arrival>, Contents) {
     let mut arrivals = Vec::new();
-    let contents = read(path, |arrival| arrivals.push(arrival)).unwrap();
+    let contents = read(&RealDisk, path, |arrival| arrivals.push(arrival)).unwrap();
     (arrivals, contents)
 }
 

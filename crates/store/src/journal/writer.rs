@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::{Header, file_path, mark};
 use crate::disk::{Disk, DiskFile};
+use crate::mutation::Mutation;
 use crate::{Error, Result};
 
 /// An open journal file. Its first `length` bytes are on disk.
@@ -42,7 +43,9 @@ impl Writer {
             let header = header.encode();
             file.append(&header)?;
             file.sync()?;
-            disk.sync_directory(directory)?;
+            if !Mutation::JournalNameNotSynced.is_on() {
+                disk.sync_directory(directory)?;
+            }
             Ok((file, header.len() as u64))
         };
         match create() {
@@ -76,12 +79,18 @@ impl Writer {
         }
         if let Err(error) = self.file.append(records) {
             let error = Error::io("write journal", &self.path, error).with("offset", self.end);
+            if Mutation::FailedWriteNotCut.is_on() {
+                return Err(Failure::Undone(error));
+            }
             return Err(match disk.cut(&self.path, self.end) {
                 Ok(()) => Failure::Undone(error),
                 Err(_) => Failure::Broken(error),
             });
         }
-        if let Err(error) = self.file.sync() {
+        if !Mutation::JournalNotSynced.is_on()
+            && let Err(error) = self.file.sync()
+            && !Mutation::FailedSyncAcknowledged.is_on()
+        {
             // After a failed sync, the kernel may have dropped the pages, so their state is unknown.
             let error = Error::io("sync journal", &self.path, error).with("offset", self.end);
             return Err(Failure::Broken(error));

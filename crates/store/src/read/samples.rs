@@ -23,6 +23,7 @@ use crate::group::piece::Part;
 use crate::group::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
 use crate::group::row::replacement_bytes;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
+use crate::threads::Threads;
 use crate::{Error, Result};
 
 /// Limits on the units per call to the driver. The maximum applies to a range of up to [`CHUNK_SPAN_MAX_NS`], which has
@@ -173,7 +174,7 @@ async fn read(
         .flat_map(|(plan, unit)| std::mem::take(&mut plan.jobs).into_iter().map(move |job| (unit, job)));
     let mut done: Vec<Vec<Done>> = Vec::new();
     done.resize_with(units.len(), Vec::new);
-    for (unit, mut part) in decode(jobs.collect(), samples, question.reach).await? {
+    for (unit, mut part) in decode(reader.options.threads, jobs.collect(), samples, question.reach).await? {
         report.values_decoded += part.values;
         for Failed { row, range, slot, error } in std::mem::take(&mut part.failed) {
             let (losing, plan) = (&losses[unit], &plans[unit]);
@@ -306,37 +307,42 @@ fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
 
 /// Runs the jobs on this thread, on a blocking thread, or on several, depending on the number of samples. Each job has
 /// the number of its unit.
-async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Result<Vec<(usize, Done)>> {
+async fn decode(
+    threads: Threads,
+    jobs: Vec<(usize, Job)>,
+    samples: usize,
+    range: TimeRange,
+) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
         return Ok(run(&jobs, range, &|| true));
     }
     // A closure, so that the number of cores is determined only if it is needed. To determine it,
     // several files are read.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = match samples / VALUES_A_THREAD {
+    let count = match samples / VALUES_A_THREAD {
         0 | 1 => 1,
         wanted => wanted.min(cores()),
     };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
-    let mut tasks = Vec::with_capacity(threads);
+    let mut tasks = Vec::with_capacity(count);
     // Dropped together with this future when the caller stops waiting. The tasks then stop.
     let wanted = Arc::new(());
     let mut jobs = jobs.into_iter().peekable();
     while jobs.peek().is_some() {
         let (mut mine, mut taken) = (Vec::new(), 0);
-        while taken < columns.div_ceil(threads)
+        while taken < columns.div_ceil(count)
             && let Some(job) = jobs.next()
         {
             taken += job.1.columns();
             mine.push(job);
         }
         let wanted = Arc::downgrade(&wanted);
-        tasks.push(tokio::task::spawn_blocking(move || run(&mine, range, &|| wanted.strong_count() > 0)));
+        tasks.push(threads.start(move || run(&mine, range, &|| wanted.strong_count() > 0)));
     }
     let mut all = Vec::new();
     for task in tasks {
         let ended = |e| Error::new(crate::ErrorKind::Closed, "decoding did not end").caused_by(e);
-        all.extend(task.await.map_err(ended)?);
+        all.extend(task.join().await.map_err(ended)?);
     }
     drop(wanted);
     Ok(all)

@@ -4,6 +4,7 @@
 
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
+use crate::mutation::Mutation;
 
 /// Returns for each row whether it is alive. Each row is given with its replacement and its own merge number.
 ///
@@ -11,7 +12,8 @@ use crate::keys::ChunkKey;
 /// the row. A row that replaces this row is among them.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
-    if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {
+    let is_single = rows.iter().all(|(_, replacement, _)| replacement.is_none());
+    if is_single || Mutation::MergesCountedTwice.is_on() {
         return alive;
     }
     let mut by_start: Vec<usize> = (0..rows.len()).collect();

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tacho_model::{TimeRange, Timestamp};
+use tokio::time::Instant;
 
 use super::forget::forget;
 use super::fresh::Tail;

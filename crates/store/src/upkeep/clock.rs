@@ -41,8 +41,14 @@ pub struct TrustedClock {
 
 impl TrustedClock {
     /// `latest` is the latest time that an earlier process trusted. Without bounds, every time is trusted.
-    pub fn new(wall: Arc<dyn Clock>, bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
-        Self { wall, trusted: Trusted::new(bounds, latest) }
+    /// `since_boot` is a clock that cannot be set.
+    pub fn new(
+        wall: Arc<dyn Clock>,
+        since_boot: fn() -> Duration,
+        bounds: Option<ClockBounds>,
+        latest: Option<Timestamp>,
+    ) -> Self {
+        Self { wall, trusted: Trusted::new(since_boot, bounds, latest) }
     }
 
     /// The time of the wall clock.
@@ -73,6 +79,7 @@ impl TrustedClock {
 
 #[derive(Debug)]
 struct Trusted {
+    since_boot: fn() -> Duration,
     bounds: Option<ClockBounds>,
     state: Mutex<State>,
 }
@@ -88,14 +95,14 @@ struct State {
 
 impl Trusted {
     /// `latest` is the latest time that an earlier process trusted. Without bounds, every time is trusted.
-    pub fn new(bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
+    fn new(since_boot: fn() -> Duration, bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
         let state = State { latest: latest.map(|latest| (latest, since_boot())), away: true, jump: None };
-        Self { bounds, state: Mutex::new(state) }
+        Self { since_boot, bounds, state: Mutex::new(state) }
     }
 
     /// The time by which records may be deleted.
     pub fn now(&self, clock: &dyn Clock) -> Timestamp {
-        self.look(clock.now(), since_boot())
+        self.look(clock.now(), (self.since_boot)())
     }
 
     /// The latest trusted time, advanced by the time since then. The next process compares its clock with it. A clock
@@ -103,7 +110,7 @@ impl Trusted {
     pub fn latest(&self, clock: &dyn Clock) -> Timestamp {
         let now = self.now(clock);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.latest.map_or(now, |latest| now.max(expected(latest, since_boot())))
+        state.latest.map_or(now, |latest| now.max(expected(latest, (self.since_boot)())))
     }
 
     /// The current jump, if it is not trusted.
@@ -116,7 +123,7 @@ impl Trusted {
     pub fn confirm(&self, clock: &dyn Clock) -> Timestamp {
         let found = clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State { latest: Some((found, since_boot())), away: false, jump: None };
+        *state = State { latest: Some((found, (self.since_boot)())), away: false, jump: None };
         found
     }
 
@@ -162,7 +169,7 @@ fn expected((latest, since): (Timestamp, Duration), at: Duration) -> Timestamp {
 
 /// Time since the machine started, by a clock that cannot be set. Unlike [`std::time::Instant`], it includes the sleep of
 /// the machine.
-fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
     #[cfg(not(target_os = "linux"))]
@@ -187,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_jump_ahead_is_not_trusted_until_confirmed_or_over() {
-        let trusted = Trusted::new(Some(ClockBounds::default()), None);
+        let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(100 * DAY, days(0)), 100 * DAY);
         assert_eq!(trusted.look(110 * DAY, days(10)), 110 * DAY, "the other clock advanced by the same time");
         assert_eq!(trusted.look(9_000 * DAY, days(11)), 111 * DAY);
@@ -200,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_behind_is_trusted_and_may_return() {
-        let trusted = Trusted::new(Some(ClockBounds::default()), None);
+        let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(113 * DAY, days(0)), 113 * DAY);
         assert_eq!(trusted.look(50 * DAY, days(0)), 50 * DAY, "an earlier time deletes less");
         assert_eq!(trusted.look(114 * DAY, days(1)), 114 * DAY, "it is set to the correct time");
@@ -210,7 +217,7 @@ mod tests {
     #[test]
     fn after_a_start_a_clock_up_to_a_week_ahead_is_trusted() {
         let check = |found: &[i64], believed: &[i64]| {
-            let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
+            let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), Some(100 * DAY));
             let at = since_boot();
             let got: Vec<i64> = found.iter().map(|found| trusted.look(found * DAY, at) / DAY).collect();
             assert_eq!(got, believed, "{found:?}");
@@ -220,13 +227,13 @@ mod tests {
         // A machine without a battery for its clock starts in 1970. Its clock is set when the network is up.
         check(&[0, 0, 105], &[0, 0, 105]);
         check(&[0, 0, 109], &[0, 0, 100]);
-        let all = Trusted::new(None, Some(100 * DAY));
+        let all = Trusted::new(since_boot, None, Some(100 * DAY));
         assert_eq!(all.look(9_000 * DAY, days(0)), 9_000 * DAY);
     }
 
     #[test]
     fn the_next_process_gets_the_highest_trusted_time() {
-        let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
+        let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), Some(100 * DAY));
         let clock = tacho_model::ManualClock::new(0);
         assert_eq!(trusted.now(&clock), 0);
         assert!((100 * DAY..101 * DAY).contains(&trusted.latest(&clock)));

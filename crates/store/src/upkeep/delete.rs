@@ -7,6 +7,7 @@ use tacho_model::{Kind, Matcher, TimeRange};
 use super::Upkeep;
 use super::tombstones::Tombstone;
 use crate::index;
+use crate::mutation::Mutation;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
@@ -50,7 +51,7 @@ pub async fn delete(
     let (id, through) = {
         let (generations, tombstones) = (upkeep.store.generations.read(), upkeep.store.tombstones.read());
         let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
-        (tombstones.next_id(), growing - 1)
+        (tombstones.next_id(), if Mutation::TombstoneTooWide.is_on() { growing } else { growing - 1 })
     };
     let tombstone = Tombstone { id, matchers: matchers.to_vec(), range, through };
     upkeep.store.driver.put(vec![tombstone.row()]).await?;
@@ -65,12 +66,13 @@ pub async fn delete(
 /// stops waiting.
 async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let upkeep = Arc::clone(upkeep);
+    let threads = upkeep.store.options.threads;
     let waiter = Waiter::default();
     let waits = waiter.waits();
     let select = move || {
         let found = Kind::ALL.map(|kind| index::select(&upkeep.store.index, kind, &matchers, &waits));
         found.map(|numbers| numbers.map_or(0, |numbers| numbers.len()))
     };
-    let selected = tokio::task::spawn_blocking(select).await;
+    let selected = threads.start(select).join().await;
     selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e))
 }

@@ -58,10 +58,11 @@ impl Fresh {
     }
 
     /// Removes the partitions with at least this many fresh chunks from the list, and returns them. The caller gives
-    /// back the chunks that it does not merge.
+    /// back the chunks that it does not merge. The order is fixed.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut all = self.lock();
-        let taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
+        let mut taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
+        taken.sort_unstable_by_key(|(key, _)| *key);
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 

@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tacho_model::Timestamp;
+use tokio::time::Instant;
 
 use super::Upkeep;
 use super::batch::{JobResults, batch, give_back, run_jobs};
@@ -45,9 +46,9 @@ impl Drop for CloseOrders {
 struct Keeper {
     upkeep: Arc<Upkeep>,
     backlog: VecDeque<Job>,
-    next_sweep: tokio::time::Instant,
+    next_sweep: Instant,
     /// Time of the next verification of stored bytes.
-    next_verify: tokio::time::Instant,
+    next_verify: Instant,
     /// Whether all partitions were checked since the start.
     swept: bool,
     /// End of the downsampled part, by partition.
@@ -58,7 +59,7 @@ struct Keeper {
 
 impl Keeper {
     fn new(upkeep: Arc<Upkeep>) -> Self {
-        let now = tokio::time::Instant::now();
+        let now = Instant::now();
         let (next_sweep, next_verify) =
             (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
         let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), HashSet::new());
@@ -80,12 +81,13 @@ impl Keeper {
                     continue;
                 }
             }
-            if tokio::time::Instant::now() >= self.next_verify {
+            if Instant::now() >= self.next_verify {
                 self.verify().await;
             }
             let next = if merges { self.next_sweep.min(self.next_verify) } else { self.next_verify };
             let upkeep = self.upkeep.clone();
             tokio::select! {
+                biased;
                 order = upkeep.orders.next() => self.serve(order).await,
                 () = upkeep.store.inbox.woken.notified() => {}
                 () = tokio::time::sleep_until(next) => {}
@@ -138,7 +140,7 @@ impl Keeper {
         if !self.backlog.is_empty() {
             return;
         }
-        let is_due = tokio::time::Instant::now() >= self.next_sweep;
+        let is_due = Instant::now() >= self.next_sweep;
         if is_due {
             self.tried.clear();
         }
@@ -153,7 +155,7 @@ impl Keeper {
         if !is_due {
             return;
         }
-        self.next_sweep = tokio::time::Instant::now() + options.sweep_every;
+        self.next_sweep = Instant::now() + options.sweep_every;
         if !room {
             self.backlog.extend(sweep::aged(upkeep, &mut self.thinned));
         } else if self.swept {
@@ -180,7 +182,7 @@ impl Keeper {
                 if error.retryable() { sweep_every.min(verify_every) } else { verify_every }
             }
         };
-        self.next_verify = tokio::time::Instant::now() + rest;
+        self.next_verify = Instant::now() + rest;
     }
 
     /// Runs one batch of the backlog and then rests. An order ends the rest.

@@ -5,7 +5,7 @@
 //! that reads it. The sums are in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series
 //! without a row may be a counter.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -58,7 +58,7 @@ impl Lives {
     /// The rows of these series with the new counts added.
     pub fn rows<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) -> Vec<Row> {
         let known = self.lock();
-        let mut sums: HashMap<SeriesId, Movement> = HashMap::new();
+        let mut sums: BTreeMap<SeriesId, Movement> = BTreeMap::new();
         for (id, movement) in new {
             let sum = sums.entry(*id).or_insert_with(|| known.get(id).copied().unwrap_or_default());
             *sum = sum.and(*movement);

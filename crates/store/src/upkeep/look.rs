@@ -1,10 +1,11 @@
 //! Checks one window of one partition: reads it and computes the replacements, but does not apply them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tacho_chunk::semantic::Movement;
 use tacho_model::{Kind, SeriesId, Timestamp};
+use tokio::time::Instant;
 
 use super::Upkeep;
 use super::choice::{self, Aim, Merge, Mode};
@@ -131,10 +132,10 @@ pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
     let aim = aim(upkeep, &job, &rules);
     let cutting =
         Cutting { records: aim.records, settled_before: now.saturating_sub_unsigned(CHUNK_SPAN_MAX_NS) };
-    let upkeep = upkeep.clone();
+    let (threads, upkeep) = (upkeep.store.options.threads, upkeep.clone());
     let work = move || work(&upkeep, job, window, &rules, &aim, &cutting);
     let ended = |e| Error::new(ErrorKind::Closed, "merge did not end").caused_by(e);
-    tokio::task::spawn_blocking(work).await.map_err(ended)
+    threads.start(work).join().await.map_err(ended)
 }
 
 fn nothing(job: Job) -> Seen {

@@ -61,7 +61,7 @@ use crate::options::Options;
 use crate::shared::{Metadata, Progress, RecordSpace};
 
 pub use alive::alive;
-pub use clock::{ClockBounds, Jump, TrustedClock};
+pub use clock::{ClockBounds, Jump, TrustedClock, since_boot};
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
 pub use keeper::run;

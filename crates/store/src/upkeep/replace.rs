@@ -19,6 +19,7 @@ use super::snapshots::{Place, Snapshots};
 use crate::driver::{Delete, Table};
 use crate::keys::{sequence_row, stored_row};
 use crate::layer::retry::Backoff;
+use crate::mutation::Mutation;
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
@@ -46,6 +47,9 @@ pub async fn replace(
     }
     let snapshots = &upkeep.store.snapshots;
     snapshots.announce(&new);
+    if Mutation::MergeDeletesFirst.is_on() {
+        delete(upkeep, &replaced).await;
+    }
     if let Err(error) = put(upkeep, replacements).await {
         delete(upkeep, &new).await;
         snapshots.withdraw(&new);

@@ -14,8 +14,10 @@ use crate::failure::Failure;
 /// The definition of the settings of all agents. The code of the Java agent is generated from it, too.
 const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
-/// The settings that name files of TLS.
+/// The settings that name files of TLS, which must not become empty.
 const FILES: [&str; 3] = ["tls_ca", "tls_client_cert", "tls_client_key"];
+const TOKEN: &str = "token";
+const TOKEN_FILE: &str = "token_file";
 
 /// The values of settings as text, by key.
 pub(super) type Settings = BTreeMap<String, String>;
@@ -24,6 +26,11 @@ pub(super) type Settings = BTreeMap<String, String>;
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("give KEY=VALUE, for example service=shop")?;
     check(key)?;
+    if key == TOKEN {
+        return Err("all users of this machine can read a token on a command line: give token_file=FILE, \
+            which the program can read, or --config FILE"
+            .into());
+    }
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -83,20 +90,35 @@ pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<
 fn parse(text: &str) -> Result<Settings, String> {
     // The agent ignores a byte order mark, too.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let table: toml::Table =
-        toml::from_str(text).map_err(|error| toml_cause(text, error.message(), error.span()))?;
+    let table: toml::Table = toml::from_str(text).map_err(|error| cause(text, &error))?;
     let pair = |(key, value): (String, toml::Value)| {
         check(&key)?;
         // A list must not be converted to a text, because the text would not name a file. An empty list would become an empty
         // text, which means no TLS.
-        if FILES.contains(&key.as_str()) && !value.is_str() {
+        if (FILES.contains(&key.as_str()) || key == TOKEN_FILE) && !value.is_str() {
             return Err(format!("{key}: expected a string, the path of a file"));
+        }
+        if key == TOKEN && !value.is_str() {
+            return Err(format!("{key}: expected a string"));
         }
         let value = plain(&value)
             .ok_or_else(|| format!("{key}: expected a string, number, boolean or list of these"))?;
         Ok((key, value))
     };
     table.into_iter().map(pair).collect()
+}
+
+/// The place and the reason of a fault. The line is not shown if it may contain a token.
+fn cause(text: &str, error: &toml::de::Error) -> String {
+    let span = error.span();
+    let end = span.as_ref().map_or(0, |span| span.end);
+    let line = text.get(..end).map_or(0, |before| before.matches('\n').count());
+    let mut near = text.lines().skip(line.saturating_sub(1)).take(2);
+    let is_secret = near.any(|line| line.to_ascii_lowercase().contains(TOKEN));
+    if !is_secret {
+        return toml_cause(text, error.message(), span);
+    }
+    format!("line {}: {}", line + 1, toml_cause(text, error.message(), None))
 }
 
 /// Converts a value to the form that the agent reads. Items of lists are separated by commas.
@@ -140,6 +162,9 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
     let line = |(key, value): (&String, &String)| {
         let name = variable(key);
         let wins = look_up(&name).filter(|wins| wins != value)?;
+        if key == TOKEN {
+            return Some(format!("{name} in the program's environment overrides {key}"));
+        }
         let (wins, value) = (printable(&wins), printable(value));
         Some(format!("{name}={wins} in the program's environment overrides {key}={value}"))
     };
@@ -206,6 +231,10 @@ mod tests {
         for (text, expect) in [
             ("service", "give KEY=VALUE, for example service=shop"),
             ("=shop", "the agent has no setting \"\"; there are enabled, "),
+            (
+                "token=abc",
+                "all users of this machine can read a token on a command line: give token_file=FILE, ",
+            ),
             ("Service=shop", "the agent has no setting \"Service\"; there are enabled, server, tls_ca, "),
         ] {
             let said = pair(text).unwrap_err();
@@ -217,10 +246,29 @@ mod tests {
             ("service = 1979-05-27", "service: expected a string, number, boolean or list of these"),
             ("service = shop", "line 1, column 11, `service = shop`: "),
             ("tls_ca = []", "tls_ca: expected a string, the path of a file"),
+            ("token_file = []", "token_file: expected a string, the path of a file"),
+            ("token = ['abc']", "token: expected a string"),
         ] {
             let said = parse(text).unwrap_err();
             assert!(said.starts_with(expect), "{said}");
         }
+    }
+
+    #[test]
+    fn no_message_contains_a_token() {
+        for text in [
+            "token = abc",
+            "token = 'abc",
+            "token = 'abc' abc",
+            "token = ['abc'",
+            "a = 1\ntoken = \"abc\nb = 2",
+        ] {
+            let said = parse(text).unwrap_err();
+            assert!(said.starts_with("line ") && !said.contains("abc"), "{said}");
+        }
+        let settings = Settings::from([("token".to_owned(), "abc".to_owned())]);
+        let expect = "TACHO_TOKEN in the program's environment overrides token";
+        assert_eq!(overruled(&settings, |name| (name == "TACHO_TOKEN").then(|| "def".to_owned())), [expect]);
     }
 
     #[test]

@@ -139,8 +139,7 @@ struct Lease {
 impl Snapshot {
     fn take(runtime: &Runtime, client: Arc<Client>, data: &Path, stop: &Stop) -> Result<Self, Failure> {
         let answer = request(runtime, &client, stop).map_err(|failure| {
-            let message = format!("a server uses {}: {}", data.display(), failure.message());
-            Failure::new(message).hint("name that server with --server, or stop it for the backup")
+            failure.within(&format!("a server uses {}, and makes no snapshot", data.display()))
         })?;
         let answer = &answer["data"];
         let id = ask::text(answer, "id");

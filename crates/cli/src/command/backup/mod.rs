@@ -13,8 +13,9 @@ use crate::failure::Failure;
 
 /// Back up data directories: incremental, verified, also while a server writes
 ///
-/// A repository is a directory, or s3://BUCKET/PREFIX. It holds any number of backups. Each backup is complete: it can be restored even if all others
-/// were removed. Files that a repository already has are not copied again. `tacho restore` restores a backup.
+/// A repository is a directory, or s3://BUCKET/PREFIX. It holds any number of backups. Each backup is complete: it can be
+/// restored even if all others were removed. Files that a repository already has are not copied again. `tacho restore`
+/// restores a backup.
 #[derive(clap::Args)]
 pub struct Backup {
     #[command(subcommand)]

@@ -20,13 +20,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::check::{Finding, FindingKind};
+use tacho_store::disk::RealDisk;
 use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
 use super::format::{WITH_ROW_BYTES_MIN, file_path};
 use super::load::{Expected, Loaded};
 use super::manifest::{BACKUP, FILE, Found, Manifest, State};
-use super::survey::{Mismatch, check_older, list, mismatches};
+use super::survey::{Mismatch, check_older, last_begun, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
 
@@ -60,7 +61,7 @@ impl Image {
         findings.extend(manifest_findings(&names, &found, &held));
         findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
         let mut state = Directory::default();
-        let (mut files, newest) = (Vec::new(), newest(&held));
+        let (mut files, newest) = (Vec::new(), newest(&manifest, &held));
         // A file that the manifest does not name is not part of the store. Its rows must not replace other rows.
         let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
         for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
@@ -124,10 +125,10 @@ fn hold(directory: &Path) -> Result<Held> {
 }
 
 fn try_hold(directory: &Path) -> Result<Held> {
-    let found = Manifest::read(directory)?;
+    let found = Manifest::read(&RealDisk, directory)?;
     let mut manifest = found.manifest.clone().unwrap_or_default();
     let mut files = BTreeMap::new();
-    for number in list(directory)?.into_keys() {
+    for number in list(&RealDisk, directory)?.into_keys() {
         let path = file_path(directory, number);
         let opened = File::open(&path).and_then(|file| {
             let length = file.metadata()?.len();
@@ -144,16 +145,15 @@ fn try_hold(directory: &Path) -> Result<Held> {
     manifest.files.retain(|number, known| !is_back(number, known.state));
     let present = files.iter().map(|(number, (_, length))| (*number, *length)).collect();
     let wrong = match &found.manifest {
-        Some(_) => mismatches(&manifest, &present, &quarantine::list(directory)?),
+        Some(_) => mismatches(&manifest, &present, &quarantine::list(&RealDisk, directory)?),
         None => Vec::new(),
     };
     Ok(Held { found, manifest, files, wrong })
 }
 
-/// Number of the newest file that is long enough for a row. If the process died while it created the next file, the
-/// returned file may have no index and no trailer yet.
-fn newest(files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
-    files.iter().rfind(|(_, (_, bytes))| *bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number)
+/// Number of the last file that accepted rows. It may have no index and no trailer yet.
+fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
+    last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
 fn manifest_findings(
@@ -166,7 +166,7 @@ fn manifest_findings(
         found.damaged.iter().map(|(name, why)| Finding::new(kind, names.file(name), why)).collect();
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
     let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
-    let is_older = || found.damaged.is_empty() && check_older(names.directory, &present).is_ok();
+    let is_older = || found.damaged.is_empty() && check_older(&RealDisk, names.directory, &present).is_ok();
     // A directory of an older version has no manifest. This is not a finding.
     if !has_rows || (found.manifest.is_none() && is_older()) {
         return findings;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tacho_store::Result;
 use tacho_store::check::{Finding, FindingKind, Place};
-use tacho_store::disk::names_in;
+use tacho_store::disk::{RealDisk, names_in};
 
 use super::super::format::{file_name, file_number};
 use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
@@ -33,7 +33,7 @@ impl Names<'_> {
     /// Findings that need only the names of the files.
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        for name in names_in("list segments", self.directory)? {
+        for name in names_in(&RealDisk, "list segments", self.directory)? {
             let is_copy = name.strip_suffix(".new").is_some_and(|name| [FILE, BACKUP].contains(&name));
             if is_copy {
                 findings.push(Finding::new(
@@ -52,8 +52,9 @@ impl Names<'_> {
                 ));
             }
         }
-        findings
-            .extend(quarantine::list(self.directory)?.iter().map(|name| self.quarantined(name, manifest)));
+        findings.extend(
+            quarantine::list(&RealDisk, self.directory)?.iter().map(|name| self.quarantined(name, manifest)),
+        );
         Ok(findings)
     }
 

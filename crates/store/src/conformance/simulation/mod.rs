@@ -8,7 +8,7 @@
 //! This file and `conformance/mod.rs` use each other: the simulation is one case of that suite, and it opens drivers with
 //! the suite's types.
 
-mod model;
+pub mod model;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -289,7 +289,7 @@ impl World {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();
         self.disk.set_space(u64::MAX);
-        let journals = crate::journal::list(&self.journal()).map_err(say)?;
+        let journals = crate::journal::list(&self.disk, &self.journal()).map_err(say)?;
         if let Some(last) = journals.last()
             && self.random.one_in(2)
         {

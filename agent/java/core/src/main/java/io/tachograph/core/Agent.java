@@ -119,6 +119,9 @@ public final class Agent {
         options.tlsCa = settings.text(Setting.TLS_CA);
         options.tlsClientCert = settings.text(Setting.TLS_CLIENT_CERT);
         options.tlsClientKey = settings.text(Setting.TLS_CLIENT_KEY);
+        options.token = settings.text(Setting.TOKEN);
+        options.tokenFile = settings.text(Setting.TOKEN_FILE);
+        options.isTokenInsecure = settings.flag(Setting.INSECURE_TOKEN);
         options.process = Identity.pairs(labels);
         options.labels = labels;
         options.queueBytes = settings.number(Setting.QUEUE);

@@ -62,6 +62,12 @@ public final class WireServer implements Closeable {
     /** True to behave like a server that does not support declared records. */
     public volatile boolean isOld;
 
+    /** The token that clients need; null if they need none. Others get ERROR {@link #errorCode}. */
+    public volatile String token;
+
+    /** The token of the last client; empty if it had none. */
+    public volatile String presented = "";
+
     public final Map<String, String> hello = new LinkedHashMap<>();
     public volatile int connections;
     public volatile int byes;
@@ -193,6 +199,12 @@ public final class WireServer implements Closeable {
         }
     }
 
+    /** Ends the open connection with ERROR {@link #errorCode}. */
+    public synchronized void refuse(String message) throws IOException {
+        toClient.write(frame(69, varint(errorCode), string(message)));
+        client.shutdownOutput();
+    }
+
     /** Sets the rules for the client. They are sent now and after each WELCOME. */
     public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
         byte[][] parts = new byte[2 + 2 * rules.length][];
@@ -309,7 +321,7 @@ public final class WireServer implements Closeable {
             synchronized (this) {
                 switch (type) {
                     case 1 -> {
-                        session = hello(body);
+                        session = hello(body, out);
                         decoder = decoders.get(session);
                         last = decoder;
                         decoder.forgetDictionary();
@@ -369,7 +381,8 @@ public final class WireServer implements Closeable {
         }
     }
 
-    private String hello(byte[] body) {
+    /** Returns the session. Ends the connection if the token is not the required one. */
+    private String hello(byte[] body, OutputStream out) throws IOException {
         Fields in = new Fields(body);
         Fields.check(new String(in.raw(5)).equals("tacho"), "no magic");
         Fields.check(in.u8() == 1 && in.u8() == 1, "versions");
@@ -383,6 +396,11 @@ public final class WireServer implements Closeable {
             Fields.check(
                     own.high() == high && own.low() == low,
                     "the session is not derived from the secret");
+        }
+        presented = in.atEnd() ? "" : in.string();
+        if (token != null && !token.equals(presented)) {
+            out.write(frame(69, varint(errorCode), string("unknown token")));
+            throw new EOFException("a client without the token");
         }
         String session = Fields.hex(high) + Fields.hex(low);
         acknowledged.putIfAbsent(session, 0L);

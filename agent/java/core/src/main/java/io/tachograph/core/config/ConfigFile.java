@@ -121,8 +121,8 @@ final class ConfigFile {
         }
         String word = text.substring(from, at);
         if (!word.matches("true|false|[+-]?[0-9][0-9_]*(\\.[0-9]+)?")) {
-            throw new Fault(
-                    word.isEmpty() ? "a value was expected" : "text must be in quotes: " + word);
+            // The word may be a token, which must not be logged.
+            throw new Fault(word.isEmpty() ? "a value was expected" : "text must be in quotes");
         }
         return word.replace("_", "");
     }

@@ -17,6 +17,9 @@ public enum Setting {
     TLS_CA(Type.TEXT, ""),
     TLS_CLIENT_CERT(Type.TEXT, ""),
     TLS_CLIENT_KEY(Type.TEXT, ""),
+    TOKEN(Type.SECRET, ""),
+    TOKEN_FILE(Type.TEXT, ""),
+    INSECURE_TOKEN(Type.FLAG, "false"),
     SERVICE(Type.TEXT, ""),
     HOST(Type.TEXT, ""),
     INSTANCE(Type.TEXT, ""),
@@ -48,6 +51,8 @@ public enum Setting {
     enum Type {
         /** Any text. */
         TEXT(Messages.FORM_TEXT),
+        /** A text that is never logged. */
+        SECRET(Messages.FORM_TEXT),
         FLAG(Messages.FORM_FLAG),
         /** The action when a buffer is full. */
         POLICY(Messages.FORM_POLICY),

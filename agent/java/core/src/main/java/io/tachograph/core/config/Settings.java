@@ -8,10 +8,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /**
  * The settings of this process. The environment overrides the file, and the file overrides the
@@ -33,10 +35,18 @@ public final class Settings {
                     "TACHO_URL");
 
     /**
-     * Used as {@code tls_ca} if the given value cannot be read. No file has this path, so the agent
-     * does not connect. With an empty value, the connection would not be encrypted.
+     * Used as {@code tls_ca} and {@code token_file} if the given value cannot be read. No file has
+     * this path, so the agent does not connect. With an empty value, the connection would not be
+     * encrypted, or would have no token.
      */
     static final String UNREADABLE = "<unreadable>";
+
+    /** Used as {@code token} if the given value cannot be read. It is not a valid token. */
+    static final String UNREADABLE_TOKEN = " ";
+
+    /** The settings without which the agent must not connect if they are given. */
+    private static final Set<Setting> REQUIRED =
+            EnumSet.of(Setting.TLS_CA, Setting.TOKEN, Setting.TOKEN_FILE);
 
     // generated: others (cargo xtask generate, from agent/settings.toml)
     private static final Set<String> OTHERS =
@@ -69,6 +79,10 @@ public final class Settings {
                         settings.take("", name, value);
                     }
                 });
+        if (!environment.getOrDefault(Setting.TOKEN_FILE.variable(), "").isEmpty()
+                && settings.text(Setting.TOKEN).equals(UNREADABLE_TOKEN)) {
+            settings.values.put(Setting.TOKEN, ""); // the variable overrides the file
+        }
         for (Setting setting : List.of(Setting.TLS_CLIENT_CERT, Setting.TLS_CLIENT_KEY)) {
             if (settings.text(Setting.TLS_CA).isEmpty() && !settings.text(setting).isEmpty()) {
                 settings.warnings.add(Messages.tlsUseless(setting.key()));
@@ -110,35 +124,52 @@ public final class Settings {
             text = Files.readString(Path.of(path), StandardCharsets.UTF_8);
         } catch (IOException | RuntimeException e) {
             warnings.add("cannot read the configuration " + path + ": " + e);
-            values.put(Setting.TLS_CA, UNREADABLE); // the file may contain tls_ca
+            // The file may contain these settings.
+            values.put(Setting.TLS_CA, UNREADABLE);
+            values.put(Setting.TOKEN, UNREADABLE_TOKEN);
             return;
         }
         ConfigFile file = ConfigFile.parse(text);
         file.faults().forEach(fault -> warnings.add(path + " " + fault));
-        boolean isCaUnreadable = names(file.skipped(), Setting.TLS_CA);
+        Set<Setting> unreadable = EnumSet.noneOf(Setting.class);
+        REQUIRED.stream()
+                .filter(setting -> names(file.skipped(), setting))
+                .forEach(unreadable::add);
         for (Map.Entry<String, String> value : file.values().entrySet()) {
             String key = value.getKey();
-            if (find(key) == Setting.TLS_CA && file.arrays().contains(key)) {
-                places.put(Setting.TLS_CA, path + " " + key);
-                isCaUnreadable = true;
+            Setting setting = find(key);
+            if (REQUIRED.contains(setting) && file.arrays().contains(key)) {
+                places.put(setting, path + " " + key);
+                unreadable.add(setting);
             } else {
                 take(path + " ", key, value.getValue());
             }
         }
-        if (isCaUnreadable && text(Setting.TLS_CA).isEmpty()) {
-            places.putIfAbsent(Setting.TLS_CA, path + " " + Setting.TLS_CA.key());
-            refuseCa("?");
+        for (Setting setting : unreadable) {
+            if (text(setting).isEmpty()) {
+                places.putIfAbsent(setting, path + " " + setting.key());
+                refuse(setting, "?");
+            }
         }
     }
 
-    private void refuseCa(String text) {
-        values.put(Setting.TLS_CA, UNREADABLE);
+    private void refuse(Setting setting, String text) {
+        if (setting == Setting.TOKEN) {
+            values.put(setting, UNREADABLE_TOKEN);
+            String allowed = Messages.expected(setting.type.form);
+            warnings.add(Messages.tokenUnusable(places.get(setting), allowed));
+            return;
+        }
+        values.put(setting, UNREADABLE);
         String allowed = Messages.expected("the path of a file");
-        warnings.add(wrong(Setting.TLS_CA, text, allowed, UNREADABLE));
+        warnings.add(wrong(setting, text, allowed, UNREADABLE));
     }
 
+    /** True if the text contains the key of the setting as a whole word. */
     private static boolean names(String text, Setting setting) {
-        return text.toLowerCase(Locale.ROOT).contains(setting.key());
+        return Pattern.compile("(?i)(?<![a-z0-9_])" + setting.key() + "(?![a-z0-9_])")
+                .matcher(text)
+                .find();
     }
 
     /**
@@ -153,11 +184,13 @@ public final class Settings {
             return;
         }
         places.put(setting, place + name);
-        if (setting == Setting.TLS_CA && !text.isEmpty() && text.isBlank()) {
-            refuseCa(text);
+        boolean isSecret = setting.type == Setting.Type.SECRET;
+        if (REQUIRED.contains(setting) && !isSecret && !text.isEmpty() && text.isBlank()) {
+            refuse(setting, text);
             return;
         }
-        ValueText value = ValueText.read(setting, text.trim());
+        // Blanks of a secret are kept, because they are a fault.
+        ValueText value = ValueText.read(setting, isSecret ? text : text.trim());
         if (!value.fault.isEmpty()) {
             warnings.add(wrong(setting, text, value.fault, value.used));
         }

@@ -221,5 +221,48 @@ public final class Messages {
     public static String tlsUseless(Object setting) {
         return setting + " has no effect without tls_ca: the connection is not encrypted";
     }
+
+    public static String tokenForbids(Object message, Object code, Object setting) {
+        return "the token does not permit this: "
+                + message
+                + " (error "
+                + code
+                + "); put another one into "
+                + setting
+                + ", or change its rights";
+    }
+
+    public static String tokenForm(Object most) {
+        return "a token has 1 to "
+                + most
+                + " visible ASCII characters, no blanks and no line breaks";
+    }
+
+    public static final String TOKEN_IN_CLEAR = "without TLS the token goes to this machine only: set tls_ca or insecure_token";
+
+    public static String tokenNeeded(Object code) {
+        return "the server requires a token: set token_file or token (error " + code + ")";
+    }
+
+    public static String tokenRefused(Object message, Object code, Object setting) {
+        return "the server refuses the token: "
+                + message
+                + " (error "
+                + code
+                + "); put a valid one into "
+                + setting;
+    }
+
+    public static String tokenSentInClear(Object server) {
+        return "the token is sent to "
+                + server
+                + " without TLS, because insecure_token is true: others on the network can read it";
+    }
+
+    public static final String TOKEN_TWICE = "token and token_file are both set, set only one of them";
+
+    public static String tokenUnusable(Object setting, Object why) {
+        return setting + ": " + why;
+    }
     // generated: end
 }

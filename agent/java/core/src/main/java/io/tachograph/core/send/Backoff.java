@@ -7,20 +7,34 @@ import java.util.concurrent.ThreadLocalRandom;
  * the same time.
  */
 final class Backoff {
-    private static final long FIRST_NANOS = 100_000_000;
-    private static final long LAST_NANOS = 5_000_000_000L;
+    private final long first;
+    private final long last;
+    private long next;
 
-    private long next = FIRST_NANOS;
+    /** With steps for a server that may return at any time. */
+    Backoff() {
+        this(100_000_000, 5_000_000_000L);
+    }
+
+    /**
+     * @param first the first step, ns
+     * @param last the longest step, ns
+     */
+    Backoff(long first, long last) {
+        this.first = first;
+        this.last = last;
+        this.next = first;
+    }
 
     /** Resets the back-off after a successful attempt. */
     void reset() {
-        next = FIRST_NANOS;
+        next = first;
     }
 
     /** @return ns to wait: at least half of the current step, at most the whole step */
     long next() {
         long step = next;
-        next = Math.min(LAST_NANOS, next * 2);
+        next = Math.min(last, next * 2);
         return step / 2 + ThreadLocalRandom.current().nextLong(step / 2 + 1);
     }
 }

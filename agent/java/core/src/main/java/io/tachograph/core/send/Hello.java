@@ -13,8 +13,9 @@ final class Hello {
 
     /**
      * @param pairs attributes of the process; at most {@link Wire#HELLO_PAIRS_MAX} are sent
+     * @param token authenticates this program; empty for none
      */
-    static byte[] frame(Session session, Map<String, String> pairs) {
+    static byte[] frame(Session session, Map<String, String> pairs, byte[] token) {
         Bytes frame = Frame.begin(new Bytes(256));
         for (char c : "tacho".toCharArray()) {
             frame.u8(c);
@@ -26,7 +27,12 @@ final class Hello {
                 .limit(count)
                 .forEach(pair -> frame.string(pair.getKey()).string(pair.getValue()));
         byte[] secret = session.secret();
-        frame.raw(secret, 0, secret.length);
+        // A token follows a secret. Zeros are none.
+        byte[] proof = secret.length == 0 && token.length > 0 ? new byte[16] : secret;
+        frame.raw(proof, 0, proof.length);
+        if (token.length > 0) {
+            frame.varint(token.length).raw(token, 0, token.length);
+        }
         Frame.finish(frame, Wire.HELLO);
         return frame.copy();
     }

@@ -18,6 +18,7 @@ import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
+import java.util.function.Function;
 
 /**
  * The connection to the server. It is established again after each failure. The class is a
@@ -49,6 +50,15 @@ final class Link {
     /** Code of an ERROR: the server requires TLS. */
     private static final int NEEDS_TLS = 11;
 
+    /** Code of an ERROR: the token is missing or invalid. */
+    private static final int UNAUTHORIZED = 12;
+
+    /** Code of an ERROR: the token does not permit this. */
+    private static final int FORBIDDEN = 13;
+
+    /** The longest pause after a refused token, which may become valid later. */
+    private static final long TOKEN_NANOS_MAX = 60_000_000_000L;
+
     /**
      * A server with rules sends them at once. If no PROBES has arrived after this time, the server
      * has no rules.
@@ -68,7 +78,11 @@ final class Link {
     /** Null if the connection is not encrypted. */
     private final TlsFiles tls;
 
-    private final byte[] hello;
+    private final Token token;
+
+    /** Returns the first frame, with this token. */
+    private final Function<byte[], byte[]> hello;
+
     private final Outbox outbox;
     private final Dictionary dictionary;
     private final Totals totals;
@@ -76,6 +90,12 @@ final class Link {
     private final AgentLog log;
     private final Outages outages;
     private final Backoff backoff = new Backoff();
+    private final Backoff tokenBackoff = new Backoff(PAUSE_NANOS, TOKEN_NANOS_MAX);
+
+    /** The token of the current attempt to connect. */
+    private byte[] tokenRead = {};
+
+    private boolean isClearTold;
     private final ByteBuffer in = ByteBuffer.allocate(8_192);
 
     private State state = State.RESTING;
@@ -112,7 +132,8 @@ final class Link {
     Link(
             ServerAddress address,
             TlsFiles tls,
-            byte[] hello,
+            Token token,
+            Function<byte[], byte[]> hello,
             Outbox outbox,
             Dictionary dictionary,
             Totals totals,
@@ -121,6 +142,7 @@ final class Link {
         this.probes = probes;
         this.resolver = new Resolver(address);
         this.tls = tls;
+        this.token = token;
         this.hello = hello;
         this.outbox = outbox;
         this.dictionary = dictionary;
@@ -153,6 +175,7 @@ final class Link {
             switch (state) {
                 case RESTING:
                     if (now - deadline >= 0) {
+                        tokenRead = token.read();
                         state = State.RESOLVING;
                         resolver.start();
                     }
@@ -178,16 +201,16 @@ final class Link {
                     outages.catchUp(resolver.address().toString(), false, now);
             }
         } catch (FrameReader.Damaged e) {
-            fail(now, Messages.serverIsOther(e.getMessage()), backoff.next());
+            fail(now, Messages.serverIsOther(e.getMessage()), backoff.next(), false);
         } catch (Refused e) {
-            fail(now, e.getMessage(), e.pauseNanos);
+            fail(now, e.getMessage(), e.pauseNanos, e.isOfToken);
             if (e.isFinal) {
                 // Called after the outage has begun, so that the records count as dropped during
                 // the outage.
                 outbox.discard(totals);
             }
         } catch (IOException | RuntimeException e) {
-            fail(now, reason(e), backoff.next());
+            fail(now, reason(e), backoff.next(), false);
         }
     }
 
@@ -201,6 +224,7 @@ final class Link {
         if (address == null) {
             return;
         }
+        checkSecrecy(address);
         socket = SocketChannel.open();
         channel = socket;
         socket.configureBlocking(false);
@@ -209,6 +233,23 @@ final class Link {
         deadline = now + GREETING_NANOS;
         if (socket.connect(address)) {
             secure();
+        }
+    }
+
+    /**
+     * @throws IOException if others could read the token on the network
+     */
+    private void checkSecrecy(InetSocketAddress address) throws IOException {
+        boolean isLocal = address.getAddress().isLoopbackAddress();
+        if (tokenRead.length == 0 || tls != null || isLocal) {
+            return;
+        }
+        if (!token.isInsecure) {
+            throw new IOException(Messages.TOKEN_IN_CLEAR);
+        }
+        if (!isClearTold) {
+            isClearTold = true;
+            log.say(Messages.tokenSentInClear(resolver.address().toString()));
         }
     }
 
@@ -232,7 +273,7 @@ final class Link {
     private void greet() {
         state = State.GREETING;
         frames = new FrameReader();
-        out = ByteBuffer.wrap(hello);
+        out = ByteBuffer.wrap(hello.apply(tokenRead));
         dictionarySent = 0;
         recordTypesSent = 0;
     }
@@ -335,6 +376,7 @@ final class Link {
         totals.connects++;
         totals.connected = true;
         backoff.reset();
+        tokenBackoff.reset();
         outages.connected(resolver.address().toString(), now);
     }
 
@@ -354,9 +396,21 @@ final class Link {
             case 4:
             case 5:
                 return new Refused(text, Math.max(PAUSE_NANOS, backoff.next()), true);
+            case UNAUTHORIZED:
+            case FORBIDDEN:
+                return new Refused(tokenRefusal(code, message), tokenBackoff.next());
             default:
                 return new Refused(text, REFUSED_NANOS, false);
         }
+    }
+
+    private String tokenRefusal(int code, String message) {
+        if (tokenRead.length == 0) {
+            return Messages.tokenNeeded(code);
+        }
+        return code == UNAUTHORIZED
+                ? Messages.tokenRefused(message, code, token.setting())
+                : Messages.tokenForbids(message, code, token.setting());
     }
 
     private static final class Refused extends Exception {
@@ -366,10 +420,23 @@ final class Link {
         /** True if the same frames would fail again in the same way. */
         final boolean isFinal;
 
+        /** True if the reason is the token. */
+        final boolean isOfToken;
+
         Refused(String message, long pauseNanos, boolean isFinal) {
+            this(message, pauseNanos, isFinal, false);
+        }
+
+        /** A refusal of the token. */
+        Refused(String message, long pauseNanos) {
+            this(message, pauseNanos, false, true);
+        }
+
+        private Refused(String message, long pauseNanos, boolean isFinal, boolean isOfToken) {
             super(message, null, false, false);
             this.pauseNanos = pauseNanos;
             this.isFinal = isFinal;
+            this.isOfToken = isOfToken;
         }
     }
 
@@ -491,7 +558,7 @@ final class Link {
         outages.catchUp(resolver.address().toString(), true, System.nanoTime());
     }
 
-    private void fail(long now, String why, long pauseNanos) {
+    private void fail(long now, String why, long pauseNanos, boolean isOfToken) {
         boolean wasOpen = state == State.OPEN;
         if (channel != null) {
             try {
@@ -508,6 +575,6 @@ final class Link {
         failedOnce = true;
         totals.connected = false;
         outbox.rewind();
-        outages.failed(resolver.address().toString(), why, wasOpen, now);
+        outages.failed(resolver.address().toString(), why, wasOpen, isOfToken, now);
     }
 }

@@ -22,6 +22,9 @@ final class Outages {
     private boolean isTold;
     private boolean wasConnected;
 
+    /** The last refusal of the token. */
+    private String refusal = "";
+
     /** Time from which the next line may be written. */
     private long quietUntil;
 
@@ -42,9 +45,11 @@ final class Outages {
      * Reports that a connection, or an attempt to connect, has failed.
      *
      * @param wasOpen true if the connection was open
+     * @param isOfToken true if the server refuses the token. Such a reason is logged at once if it
+     *     is new, because it needs an action of the user
      * @param now as {@code System.nanoTime()}
      */
-    void failed(String server, String why, boolean wasOpen, long now) {
+    void failed(String server, String why, boolean wasOpen, boolean isOfToken, long now) {
         if (!isOut || wasOpen) {
             isOut = true;
             isTold = false;
@@ -53,7 +58,9 @@ final class Outages {
                 droppedBefore = dropped();
             }
         }
-        if (isTold || isQuiet && now - quietUntil < 0) {
+        if (isOfToken && !why.equals(refusal)) {
+            refusal = why;
+        } else if (isTold || isQuiet && now - quietUntil < 0) {
             return;
         }
         String cause = why + (untold > 1 ? ", " + untold + " times since the last line" : "");

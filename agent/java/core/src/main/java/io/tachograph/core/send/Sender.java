@@ -93,6 +93,12 @@ public final class Sender implements Runnable {
         public String tlsClientCert = "";
         public String tlsClientKey = "";
 
+        /** The settings {@code token}, {@code token_file} and {@code insecure_token}. */
+        public String token = "";
+
+        public String tokenFile = "";
+        public boolean isTokenInsecure;
+
         /** The pairs of HELLO. */
         public Map<String, String> process;
 
@@ -129,7 +135,8 @@ public final class Sender implements Runnable {
                 new Link(
                         ServerAddress.parse(options.server),
                         tls(options),
-                        Hello.frame(session, options.process),
+                        new Token(options.token, options.tokenFile, options.isTokenInsecure),
+                        token -> Hello.frame(session, options.process, token),
                         outbox,
                         dictionary,
                         totals,

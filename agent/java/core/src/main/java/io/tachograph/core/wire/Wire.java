@@ -8,6 +8,7 @@ public final class Wire {
     public static final int DICT_IDS_MAX = 65_536;
     public static final int DICT_BYTES_MAX = 16_777_216;
     public static final int HELLO_PAIRS_MAX = 32;
+    public static final int TOKEN_BYTES_MAX = 256;
     public static final int HEARTBEAT_MS = 5_000;
     public static final int RECORD_FIELDS_MAX = 64;
     public static final int PROBE_RULES_MAX = 1_000;

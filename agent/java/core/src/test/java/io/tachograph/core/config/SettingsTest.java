@@ -111,6 +111,42 @@ class SettingsTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "token = 5eC",
+                "token = '5eC",
+                "token: '5eC'",
+                "token = '5eC' '5eC'",
+                "token = []",
+                "TOKEN = ['5eC']",
+                "\"token\" = '5eC'",
+            })
+    void anUnreadableTokenIsNotIgnoredAndNotShown(String line) throws Exception {
+        Settings settings = load(line, Map.of());
+        assertEquals(Settings.UNREADABLE_TOKEN, settings.text(Setting.TOKEN));
+        assertTrue(!settings.warnings().isEmpty());
+        assertEquals(-1, String.join(" ", settings.warnings()).indexOf("5eC"));
+        Settings given = load(line, Map.of("TACHO_TOKEN", "t"));
+        assertEquals("t", given.text(Setting.TOKEN));
+        Settings file = load(line, Map.of("TACHO_TOKEN_FILE", "/t"));
+        assertEquals("", file.text(Setting.TOKEN));
+        assertEquals("/t", file.text(Setting.TOKEN_FILE));
+    }
+
+    @Test
+    void blanksOfATokenAreKept() throws Exception {
+        assertEquals(" 5eC", load("token = ' 5eC'", Map.of()).text(Setting.TOKEN));
+        Settings settings = Settings.load(null, Map.of("TACHO_TOKEN", " ", "TACHO_TOKEN_FILE", ""));
+        assertEquals(" ", settings.text(Setting.TOKEN));
+        assertEquals(List.of(), settings.warnings());
+        Settings blank = Settings.load(null, Map.of("TACHO_TOKEN_FILE", " "));
+        assertEquals(Settings.UNREADABLE, blank.text(Setting.TOKEN_FILE));
+        Settings array = load("token_file = ['/t']", Map.of());
+        assertEquals(Settings.UNREADABLE, array.text(Setting.TOKEN_FILE));
+        assertEquals("", load("insecure_token = yes", Map.of()).text(Setting.TOKEN));
+    }
+
     @Test
     void otherInvalidLinesDoNotRequireTls() throws Exception {
         Settings settings = load("service = s\ninclude = [\n", Map.of());
@@ -165,12 +201,12 @@ overhead_max = "101%"  | toml overhead_max=101%: expected a share such as 1% or 
 overhead_max = "1"     | toml overhead_max=1: expected a share such as 1% or 0.5%
 aggregate_above = "1M" | toml aggregate_above=1M: expected a whole number; using 0
 block_max = "1 hour"   | toml block_max=1 hour: expected a duration such as 100ms or 5s; using 100ms
-service = shop         | line 1, service: text must be in quotes: shop
+service = shop         | line 1, service: text must be in quotes
 service = "shop        | line 1, service: the string has no closing quote
 service "shop"         | line 1, service: = was expected after the key
 service = "a" "b"      | line 1, service: nothing more was expected after the value
 include = ["a" "b"]    | line 1, include: , or ] was expected in the array
-include = ["a",        | line 1, include: text must be in quotes: host
+include = ["a",        | line 1, include: text must be in quotes
 service = "\\x"        | line 1, service: unknown escape
 [section]              | line 1: tables are not supported
 = 3                    | line 1: a key was expected

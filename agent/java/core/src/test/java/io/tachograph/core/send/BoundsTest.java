@@ -83,7 +83,7 @@ class BoundsTest {
         for (int at = 0; at < count; at++) {
             pairs.put("key-" + at, "value");
         }
-        byte[] frame = Hello.frame(new Session(1, 2), pairs);
+        byte[] frame = Hello.frame(new Session(1, 2), pairs, new byte[0]);
         int from = Wire.FRAME_HEADER_BYTES + HELLO_HEAD;
         BodyReader body = new BodyReader(Arrays.copyOfRange(frame, from, frame.length));
         int claimed = (int) body.varint();

@@ -26,7 +26,8 @@ class OutagesTest {
     private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
 
     /**
-     * @param event {@code 3 lost}, {@code 3 fails} (an attempt to connect), {@code 3 connects},
+     * @param event {@code 3 lost}, {@code 3 fails} (an attempt to connect), {@code 3 unknown} and
+     *     {@code 3 expired} (refusals of the token), {@code 3 connects},
      *     {@code 3 drops} (five records), {@code 3 looks} (the check while connected), {@code 3
      *     ends} (the end of the program)
      */
@@ -35,8 +36,9 @@ class OutagesTest {
         // close to an overflow of the clock
         long now = Long.MAX_VALUE + Long.parseLong(words[0]) * 1_000_000_000L;
         switch (words[1]) {
-            case "lost" -> outages.failed("s:1", "gone", true, now);
-            case "fails" -> outages.failed("s:1", "refused", false, now);
+            case "lost" -> outages.failed("s:1", "gone", true, false, now);
+            case "fails" -> outages.failed("s:1", "refused", false, false, now);
+            case "unknown", "expired" -> outages.failed("s:1", words[1], false, true, now);
             case "connects" -> outages.connected("s:1", now);
             case "looks" -> outages.catchUp("s:1", false, now);
             case "ends" -> outages.catchUp("s:1", true, now);
@@ -57,6 +59,13 @@ class OutagesTest {
         return Stream.of(
                 Arguments.of("0 connects", List.of(first)),
                 Arguments.of("0 connects, 1 looks, 2 ends", List.of(first)),
+                Arguments.of(
+                        "0 fails, 1 unknown, 2 unknown, 3 expired, 4 fails, 5 expired, 6 connects",
+                        List.of(
+                                "cannot reach the server s:1: refused",
+                                "cannot reach the server s:1: unknown",
+                                "cannot reach the server s:1: expired",
+                                "connected to s:1 after 6 s; nothing was dropped in the meantime")),
                 Arguments.of(
                         "0 connects, 1 lost, 2 connects, 3 lost, 4 drops, 5 connects, 60 looks",
                         List.of(first, lost, again)),

@@ -51,6 +51,18 @@ class VectorTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"token-missing", "token-forbidden"})
+    void refusalsOfATokenAreRead(String name) throws Exception {
+        Vectors.Case given = Vectors.read("token.vec").get(name);
+        FrameReader frames = read(given.frame());
+        assertEquals(Wire.ERROR, frames.type());
+        BodyReader body = frames.body();
+        assertEquals(given.number("code"), body.varint());
+        assertEquals(given.one("message"), body.string());
+        assertTrue(body.atEnd());
+    }
+
+    @ParameterizedTest
     @ValueSource(
             strings = {
                 "welcome-known-session",

@@ -1,0 +1,104 @@
+//! An agent: it numbers its frames, keeps them until they are acknowledged, and repeats them after a reconnect.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tacho_model::{Batch, Random, TimeRange, Value};
+use tacho_store::Origin;
+use tacho_store::conformance::simulation::model::{Model, batch};
+
+pub struct Agent {
+    /// Its session, and the label `sender` of its series.
+    pub session: u128,
+    /// The records that must be in the store.
+    pub model: Model,
+    /// Every record that was ever sent, without deletions.
+    pub sent: Model,
+    /// Every value that was ever sent, by series and time.
+    values: BTreeMap<(String, i64), Vec<Value>>,
+    /// Frames without an ACK, with their numbers.
+    pub frames: VecDeque<(u64, Arc<Batch>)>,
+    /// The number of the next frame.
+    pub next: u64,
+    /// The last acknowledged frame.
+    pub acked: u64,
+    /// A deletion that was started and has not succeeded: series and range.
+    pub deleting: Option<(Option<&'static str>, TimeRange)>,
+}
+
+impl Agent {
+    pub fn new(session: u128) -> Self {
+        let (model, sent) = (Model::default(), Model::default());
+        let (frames, values) = (VecDeque::new(), BTreeMap::new());
+        Self { session, model, sent, values, frames, next: 1, acked: 0, deleting: None }
+    }
+
+    /// Whether a sample of the series `name` was ever sent.
+    pub fn has_sent(&self, name: &str, at: i64, value: Value) -> bool {
+        self.values.get(&(name.to_owned(), at)).is_some_and(|values| values.contains(&value))
+    }
+
+    /// Records a new frame.
+    pub fn record(&mut self, random: &mut Random, now: i64, next_trace: &mut u128) {
+        let batch = batch(random, self.session, now, next_trace);
+        self.sent.apply(&batch);
+        for series in &batch.samples {
+            for sample in &series.samples {
+                let key = (series.labels.name().to_owned(), sample.at);
+                self.values.entry(key).or_default().push(sample.value);
+            }
+        }
+        self.frames.push_back((self.next, Arc::new(batch)));
+        self.next += 1;
+    }
+
+    /// The first frames without an ACK.
+    pub fn group(&self, frames_max: usize) -> Option<Group> {
+        let frames: Vec<_> = self.frames.iter().take(frames_max).cloned().collect();
+        (!frames.is_empty()).then_some(Group { session: self.session, frames })
+    }
+
+    /// The recorder has all frames up to `seq`. They are in the model from now on. Returns the number of records.
+    pub fn take_ack(&mut self, seq: u64) -> u64 {
+        let mut records = 0;
+        while self.frames.front().is_some_and(|(number, _)| *number <= seq)
+            && let Some((_, batch)) = self.frames.pop_front()
+        {
+            records += batch.counts().iter().sum::<usize>() as u64;
+            self.model.apply(&batch);
+        }
+        self.acked = self.acked.max(seq);
+        records
+    }
+}
+
+/// Frames that the recorder appends together (`crates/server/src/listen/commit.rs`).
+#[derive(Clone)]
+pub struct Group {
+    session: u128,
+    frames: Vec<(u64, Arc<Batch>)>,
+}
+
+impl Group {
+    /// The number of the last frame.
+    pub fn last(&self) -> u64 {
+        self.frames.last().map_or(0, |(seq, _)| *seq)
+    }
+
+    /// All frames as one batch.
+    pub fn whole(&self) -> (Arc<Batch>, Origin) {
+        let mut all = Batch::default();
+        for (_, batch) in &self.frames {
+            all.samples.extend(batch.samples.iter().cloned());
+            all.entries.extend(batch.entries.iter().cloned());
+            all.executions.extend(batch.executions.iter().cloned());
+        }
+        let first = self.frames.first().map_or(0, |(seq, _)| *seq);
+        (Arc::new(all), Origin { session: self.session, first, seq: self.last() })
+    }
+
+    /// Each frame as a batch of its own.
+    pub fn single(&self) -> impl Iterator<Item = (Arc<Batch>, Origin)> {
+        self.frames.iter().map(|(seq, batch)| (batch.clone(), Origin::one(self.session, *seq)))
+    }
+}

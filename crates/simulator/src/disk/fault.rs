@@ -1,0 +1,84 @@
+//! Which operations fail, and how bytes are damaged.
+
+use std::io;
+
+use tacho_model::Random;
+
+/// Frequency of failing operations: one in this many on average; 0 means never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    pub write: u64,
+    pub sync: u64,
+    pub cut: u64,
+    /// Creations, renames, removals and syncs of directories.
+    pub names: u64,
+}
+
+impl Faults {
+    pub fn fails(self, what: &str, random: &mut Random) -> bool {
+        random.one_in(match what {
+            "write" => self.write,
+            "sync" => self.sync,
+            "cut" => self.cut,
+            _ => self.names,
+        })
+    }
+}
+
+/// The fate of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Failed,
+    /// The machine stops during the operation.
+    Stopping,
+    /// The machine has stopped before.
+    Stopped,
+}
+
+impl Outcome {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "",
+            Self::Failed => ": fails",
+            Self::Stopping => ": the machine stops",
+            Self::Stopped => ": the machine has stopped",
+        }
+    }
+}
+
+/// `EIO`.
+pub fn broken() -> io::Error {
+    io::Error::from_raw_os_error(5)
+}
+
+/// Damage of synced bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// One bit is flipped.
+    Bit,
+    /// A sector was never written.
+    Zeros,
+    /// A sector has the bytes of another sector.
+    Misdirected,
+    /// A sector cannot be read.
+    Unreadable,
+}
+
+impl Harm {
+    pub const fn draw(random: &mut Random) -> Self {
+        match random.below(4) {
+            0 => Self::Bit,
+            1 => Self::Zeros,
+            2 => Self::Misdirected,
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+/// FNV-1a.
+pub fn hash(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,155 @@
+//! The bytes of one file: those that programs see, and those that are on the medium.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use tacho_model::Random;
+
+use super::fault::{self, Harm};
+
+/// The disk writes whole sectors.
+const SECTOR_BYTES: u64 = 512;
+
+#[derive(Debug, Default)]
+pub struct File {
+    /// The bytes that programs see.
+    seen: Vec<u8>,
+    /// The bytes on the medium.
+    stable: Vec<u8>,
+    /// Sectors in which `seen` may differ from `stable`, and which the next sync writes.
+    dirty: BTreeSet<u64>,
+    /// Sectors that a failed sync has marked as clean: no later sync writes them, unless they are written again.
+    dropped: BTreeSet<u64>,
+    /// Sectors that cannot be read.
+    bad: BTreeSet<u64>,
+}
+
+impl File {
+    pub fn length(&self) -> u64 {
+        self.seen.len() as u64
+    }
+
+    pub fn content(&self) -> &[u8] {
+        &self.seen
+    }
+
+    pub fn write(&mut self, at: u64, bytes: &[u8]) {
+        let end = at as usize + bytes.len();
+        self.seen.resize(self.seen.len().max(end), 0);
+        self.seen[at as usize..end].copy_from_slice(bytes);
+        if !bytes.is_empty() {
+            self.touch(at, end as u64);
+        }
+    }
+
+    pub fn cut(&mut self, length: u64) {
+        let before = self.length();
+        self.seen.resize(length as usize, 0);
+        self.touch(length.min(before), length.max(before).max(self.stable.len() as u64));
+    }
+
+    fn touch(&mut self, from: u64, to: u64) {
+        for sector in from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES) {
+            self.dirty.insert(sector);
+            self.dropped.remove(&sector);
+            self.bad.remove(&sector);
+        }
+    }
+
+    /// Writes all dirty sectors. The length is on the medium afterwards, also that of dropped sectors.
+    pub fn sync(&mut self) {
+        self.stable.resize(self.seen.len(), 0);
+        for sector in std::mem::take(&mut self.dirty) {
+            self.keep(sector);
+        }
+    }
+
+    /// A sync that reports a failure: some sectors are on the medium. The others stay dirty, or no later sync writes them.
+    pub fn fail_sync(&mut self, random: &mut Random) {
+        let drops = random.one_in(2);
+        for sector in std::mem::take(&mut self.dirty) {
+            match random.below(3) {
+                0 if (sector + 1) * SECTOR_BYTES <= self.stable.len() as u64 => self.keep(sector),
+                _ if drops => drop(self.dropped.insert(sector)),
+                _ => drop(self.dirty.insert(sector)),
+            }
+        }
+    }
+
+    /// Copies a sector to the medium, as far as both lengths permit.
+    fn keep(&mut self, sector: u64) {
+        let from = (sector * SECTOR_BYTES) as usize;
+        let to = (from + SECTOR_BYTES as usize).min(self.seen.len()).min(self.stable.len());
+        if from < to {
+            self.stable[from..to].copy_from_slice(&self.seen[from..to]);
+        }
+    }
+
+    /// A power failure. Any dirty sector may be on the medium, and any length between the old and the new one.
+    pub fn lose_unsynced(&mut self, random: &mut Random) {
+        let dirty = std::mem::take(&mut self.dirty);
+        let (old, new) = (self.stable.len(), self.seen.len());
+        match random.below(5) {
+            // Nothing more was written.
+            0 => {}
+            // Everything was written.
+            1 => {
+                self.stable.resize(new, 0);
+                dirty.iter().for_each(|sector| self.keep(*sector));
+            }
+            // A prefix of the new bytes.
+            2 if new >= old => {
+                let length = old + random.below((new - old + 1) as u64) as usize;
+                self.stable.resize(length, 0);
+                dirty.iter().for_each(|sector| self.keep(*sector));
+            }
+            // Any sectors. Missing ones have their old bytes, or zeros.
+            3 => {
+                self.stable.resize(new, 0);
+                dirty.iter().filter(|_| random.one_in(2)).for_each(|sector| self.keep(*sector));
+            }
+            // Any sectors and any length.
+            _ => {
+                let length = old.min(new) + random.below((old.abs_diff(new) + 1) as u64) as usize;
+                self.stable.resize(length, 0);
+                dirty.iter().filter(|_| random.one_in(2)).for_each(|sector| self.keep(*sector));
+            }
+        }
+        self.dropped.clear();
+        self.seen = self.stable.clone();
+    }
+
+    /// Damages synced bytes. Returns the first damaged byte.
+    pub fn harm(&mut self, harm: Harm, donor: &[u8], random: &mut Random) -> u64 {
+        let at = random.below(self.length());
+        let sector = at / SECTOR_BYTES;
+        let from = (sector * SECTOR_BYTES) as usize;
+        let to = (from + SECTOR_BYTES as usize).min(self.seen.len());
+        match harm {
+            Harm::Bit => self.seen[at as usize] ^= 1 << random.below(8),
+            Harm::Zeros => self.seen[from..to].fill(0),
+            Harm::Unreadable => drop(self.bad.insert(sector)),
+            Harm::Misdirected => {
+                let source = random.below(donor.len() as u64 / SECTOR_BYTES + 1) * SECTOR_BYTES;
+                let bytes = donor.get(source as usize..).unwrap_or_default();
+                let length = bytes.len().min(to - from);
+                self.seen[from..from + length].copy_from_slice(&bytes[..length]);
+            }
+        }
+        self.stable.clone_from(&self.seen);
+        self.dirty.clear();
+        if harm == Harm::Bit { at } else { from as u64 }
+    }
+
+    /// Fills `bytes` from `at` on.
+    pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        let end = at as usize + bytes.len();
+        let found = self.seen.get(at as usize..end).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let sectors = at / SECTOR_BYTES..(end as u64).div_ceil(SECTOR_BYTES);
+        if self.bad.range(sectors).next().is_some() {
+            return Err(fault::broken());
+        }
+        bytes.copy_from_slice(found);
+        Ok(())
+    }
+}

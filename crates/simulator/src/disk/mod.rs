@@ -1,0 +1,467 @@
+//! A disk that forgets: a file system in memory with faults and power failures, all determined by a seed.
+//!
+//! Each file has the bytes that programs see and the bytes that would survive a power failure (`file.rs`). Each directory
+//! has the names that programs see and the names that would survive (`names.rs`). `fault.rs` decides which operations fail.
+
+mod fault;
+mod file;
+mod names;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tacho_model::Random;
+use tacho_store::Result;
+use tacho_store::disk::{Disk, DiskFile, ReadFile};
+use tacho_store::lock::DirectoryLock;
+use tokio::sync::watch;
+
+use fault::Outcome;
+pub use fault::{Faults, Harm};
+use file::File;
+use names::{Names, Node};
+
+/// The simulated disk. Clones share one state.
+#[derive(Clone)]
+pub struct SimulatedDisk(Arc<Mutex<State>>);
+
+struct State {
+    files: BTreeMap<u64, File>,
+    next_file: u64,
+    names: Names,
+    random: Random,
+    faults: Faults,
+    /// Operations until the machine stops; `None` means that it does not stop.
+    operations_left: Option<u64>,
+    stopped: watch::Sender<bool>,
+    /// Rises with each start of the process. Files that an earlier process opened accept no writes.
+    process: u64,
+    /// Bytes that files may occupy.
+    capacity: u64,
+    operations: u64,
+    /// A hash of all operations, by which two runs are compared.
+    digest: u64,
+    trace: bool,
+}
+
+/// The failure of every operation after the machine has stopped.
+fn stopped() -> io::Error {
+    io::Error::other("simulated: the machine has stopped")
+}
+
+impl SimulatedDisk {
+    pub fn new(seed: u64, trace: bool) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            files: BTreeMap::new(),
+            next_file: 0,
+            names: Names::default(),
+            random: Random::new(seed),
+            faults: Faults::default(),
+            operations_left: None,
+            stopped: watch::Sender::new(false),
+            process: 0,
+            capacity: u64::MAX,
+            operations: 0,
+            digest: 0,
+            trace,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_faults(&self, faults: Faults) {
+        self.state().faults = faults;
+    }
+
+    /// Limits the bytes of all files.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.state().capacity = bytes;
+    }
+
+    /// Bytes of all files.
+    pub fn used(&self) -> u64 {
+        self.state().used()
+    }
+
+    /// Stops the machine after this many operations. The last operation may take effect in part.
+    pub fn stop_after(&self, operations: Option<u64>) {
+        self.state().operations_left = operations;
+    }
+
+    pub fn has_stopped(&self) -> bool {
+        *self.state().stopped.borrow()
+    }
+
+    /// Waits until the machine stops.
+    pub async fn stop(&self) {
+        let mut stopped = self.state().stopped.subscribe();
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Ends the process. All written bytes and names stay.
+    pub fn end_process(&self) {
+        let mut state = self.state();
+        state.note(|| "process ends".to_owned());
+        state.start_again();
+    }
+
+    /// Cuts the power. Of the bytes and names that are not synced, any part may be lost.
+    pub fn cut_power(&self) {
+        let mut state = self.state();
+        state.note(|| "power fails".to_owned());
+        let State { files, names, random, .. } = &mut *state;
+        names.lose_unsynced(random);
+        let kept = names.files();
+        files.retain(|id, _| kept.contains(id));
+        files.values_mut().for_each(|file| file.lose_unsynced(random));
+        if state.trace {
+            for (path, bytes) in state.lengths() {
+                tracing::info!("after the power failure: {} has {bytes} bytes", path.display());
+            }
+        }
+        state.start_again();
+    }
+
+    /// Damages synced bytes of a random file. Returns a description; `None` if there is nothing to damage.
+    pub fn damage(&self) -> Option<String> {
+        let mut state = self.state();
+        let State { files, names, random, .. } = &mut *state;
+        let all: Vec<(PathBuf, u64)> = names
+            .all()
+            .into_iter()
+            .filter(|(_, id)| files.get(id).is_some_and(|file| file.length() > 0))
+            .collect();
+        let pick = |random: &mut Random| all.get(random.below(all.len() as u64) as usize).cloned();
+        let (path, id) = pick(random)?;
+        let (from, other) = pick(random)?;
+        let donor = files.get(&other)?.content().to_vec();
+        let harm = Harm::draw(random);
+        let at = files.get_mut(&id)?.harm(harm, &donor, random);
+        let of = if harm == Harm::Misdirected { format!(" from {}", from.display()) } else { String::new() };
+        let text = format!("{harm:?}{of} at byte {at} of {}", path.display());
+        state.note(|| text.clone());
+        Some(text)
+    }
+
+    /// The number of operations and a hash of them.
+    pub fn digest(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.operations, state.digest)
+    }
+}
+
+impl State {
+    fn start_again(&mut self) {
+        self.process += 1;
+        self.operations_left = None;
+        self.stopped.send_replace(false);
+    }
+
+    /// Bytes that may still be written.
+    fn space(&self) -> u64 {
+        if self.capacity == u64::MAX { u64::MAX } else { self.capacity.saturating_sub(self.used()) }
+    }
+
+    fn used(&self) -> u64 {
+        self.names.files().iter().filter_map(|id| self.files.get(id)).map(File::length).sum()
+    }
+
+    fn lengths(&self) -> Vec<(PathBuf, u64)> {
+        let length = |id: u64| self.files.get(&id).map_or(0, File::length);
+        self.names.all().into_iter().map(|(path, id)| (path, length(id))).collect()
+    }
+
+    /// Adds a line to the trace and to the hash.
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        let line = line();
+        for byte in line.bytes() {
+            self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        self.digest = self.digest.rotate_left(5) ^ 0xcbf2_9ce4_8422_2325;
+        if self.trace {
+            tracing::info!("{:6} {line}", self.operations);
+        }
+    }
+
+    /// Counts an operation and decides its outcome.
+    fn begin(&mut self, what: &'static str, path: &Path) -> Outcome {
+        let outcome = self.outcome(what);
+        self.operations += 1;
+        let crc = outcome.name();
+        self.note(|| format!("{what} {}{crc}", path.display()));
+        outcome
+    }
+
+    fn outcome(&mut self, what: &'static str) -> Outcome {
+        if *self.stopped.borrow() {
+            return Outcome::Stopped;
+        }
+        if let Some(left) = &mut self.operations_left {
+            if *left == 0 {
+                self.stopped.send_replace(true);
+                return Outcome::Stopping;
+            }
+            *left -= 1;
+        }
+        if self.faults.fails(what, &mut self.random) { Outcome::Failed } else { Outcome::Done }
+    }
+
+    fn file(&mut self, path: &Path) -> io::Result<&mut File> {
+        let id = self.names.file(path)?;
+        self.files.get_mut(&id).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// A change of names: takes effect, fails, or the machine stops before or after it.
+    fn change(
+        &mut self,
+        what: &'static str,
+        path: &Path,
+        change: impl FnOnce(&mut Names) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.begin(what, path) {
+            Outcome::Done => change(&mut self.names),
+            Outcome::Failed => Err(fault::broken()),
+            Outcome::Stopped => Err(stopped()),
+            Outcome::Stopping => {
+                if self.random.one_in(2) {
+                    let _ = change(&mut self.names);
+                }
+                Err(stopped())
+            }
+        }
+    }
+
+    /// Syncs a file by its id.
+    fn sync(&mut self, id: u64, path: &Path) -> io::Result<()> {
+        let outcome = self.begin("sync", path);
+        let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
+        match outcome {
+            Outcome::Done => file.sync(),
+            Outcome::Failed => {
+                file.fail_sync(&mut self.random);
+                return Err(fault::broken());
+            }
+            Outcome::Stopped => return Err(stopped()),
+            Outcome::Stopping => {
+                if self.random.one_in(2) {
+                    file.sync();
+                }
+                return Err(stopped());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes to a file, as many as the outcome permits.
+    fn write(&mut self, id: u64, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let outcome = self.begin("write", path);
+        self.note(|| format!("  {} bytes at {at}, hash {:x}", bytes.len(), fault::hash(bytes)));
+        let space = self.space();
+        let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
+        let grows = (at + bytes.len() as u64).saturating_sub(file.length());
+        let fits = bytes.len() as u64 - grows.saturating_sub(space).min(bytes.len() as u64);
+        let part = self.random.below(bytes.len() as u64 + 1);
+        match outcome {
+            Outcome::Done if fits == bytes.len() as u64 => {
+                file.write(at, bytes);
+                Ok(())
+            }
+            Outcome::Done => {
+                file.write(at, &bytes[..fits as usize]);
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            Outcome::Failed => {
+                file.write(at, &bytes[..part.min(fits) as usize]);
+                Err(fault::broken())
+            }
+            Outcome::Stopping => {
+                file.write(at, &bytes[..part.min(fits) as usize]);
+                Err(stopped())
+            }
+            Outcome::Stopped => Err(stopped()),
+        }
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut state = self.state();
+        if *state.stopped.borrow() {
+            return Err(stopped());
+        }
+        let id = match state.names.file(path) {
+            Ok(id) => id,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let id = state.next_file;
+                state.next_file += 1;
+                state.files.insert(id, File::default());
+                state.change("create", path, |names| names.set(path, Node::File(id)))?;
+                id
+            }
+            Err(error) => return Err(error),
+        };
+        let process = state.process;
+        Ok(Box::new(Appender { disk: self.clone(), id, path: path.to_owned(), process }))
+    }
+
+    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let id = state.names.file(path)?;
+        match state.begin("cut", path) {
+            Outcome::Done => {}
+            Outcome::Failed => return Err(fault::broken()),
+            Outcome::Stopping | Outcome::Stopped => return Err(stopped()),
+        }
+        state.file(path)?.cut(length);
+        state.sync(id, path)
+    }
+
+    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let id = state.names.file(path)?;
+        let bytes = state.file(path)?.content().get(from as usize..).unwrap_or_default().to_vec();
+        if !bytes.is_empty() {
+            state.write(id, path, from, &bytes)?;
+        }
+        state.sync(id, path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.names.file(path)?;
+        state.change("remove", path, |names| names.remove(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.names.file(from)?;
+        state.change("rename", to, |names| names.rename(from, to))
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.state().change("sync directory", path, |names| names.sync(path))
+    }
+
+    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let mut state = self.state();
+        if state.space() < bytes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let id = state.next_file;
+        state.next_file += 1;
+        let mut file = File::default();
+        file.write(0, &vec![0; bytes as usize]);
+        state.files.insert(id, file);
+        state.change("reserve", path, |names| names.set(path, Node::File(id)))
+    }
+
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let id = self.state().names.file(path)?;
+        Ok(Arc::new(Reader { disk: self.clone(), id }))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut state = self.state();
+        let file = state.file(path)?;
+        let mut bytes = vec![0; file.length() as usize];
+        file.read(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        let mut state = self.state();
+        if state.names.is_directory(path) {
+            return Ok(0);
+        }
+        Ok(state.file(path)?.length())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        self.state().names.list(directory)
+    }
+
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        for part in directory.ancestors().collect::<Vec<_>>().into_iter().rev() {
+            if !state.names.is_directory(part) {
+                state.change("make directory", part, |names| {
+                    names.set(part, Node::Directory)?;
+                    part.parent().map_or(Ok(()), |above| names.sync(above))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self, directory: &Path) -> Result<Option<DirectoryLock>> {
+        self.make_directory(directory).map_err(|e| tacho_store::Error::io("make directory", directory, e))?;
+        Ok(None)
+    }
+
+    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
+        let state = self.state();
+        Ok(state.space())
+    }
+}
+
+/// A file that one process has opened for appending.
+struct Appender {
+    disk: SimulatedDisk,
+    id: u64,
+    path: PathBuf,
+    process: u64,
+}
+
+impl DiskFile for Appender {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if state.process != self.process {
+            return Err(stopped());
+        }
+        let at = state.files.get(&self.id).map_or(0, File::length);
+        state.write(self.id, &self.path, at, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if state.process == self.process { state.sync(self.id, &self.path) } else { Err(stopped()) }
+    }
+}
+
+struct Reader {
+    disk: SimulatedDisk,
+    id: u64,
+}
+
+impl ReadFile for Reader {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.disk.state().files.get(&self.id).map_or(0, File::length))
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.disk.state();
+        let Some(file) = state.files.get(&self.id) else { return Ok(0) };
+        let length = bytes.len().min(file.length().saturating_sub(offset) as usize);
+        file.read(&mut bytes[..length], offset)?;
+        Ok(length)
+    }
+
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let state = self.disk.state();
+        let file = state.files.get(&self.id).ok_or(io::ErrorKind::UnexpectedEof)?;
+        file.read(bytes, offset)
+    }
+
+    /// Half of the reads find their bytes in memory.
+    fn read_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.disk.state().random.one_in(2) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.read_exact_at(bytes, offset)
+    }
+}

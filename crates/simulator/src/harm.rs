@@ -1,0 +1,135 @@
+//! Damages synced bytes. Records may be lost, but each loss must be reported, and no record may be invented.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
+
+use tacho_model::{Kind, TimeRange, Value};
+use tacho_store::conformance::simulation::model::labels;
+use tacho_store::driver::Health;
+use tacho_store::{Error, Store};
+
+use crate::agent::Agent;
+use crate::check::names;
+use crate::run::{Failure, Totals};
+use crate::world::World;
+
+/// Limit on damaged places of one seed.
+const PLACES_MAX: u64 = 4;
+
+/// Damages some places after the power was cut, opens the store, and reads everything.
+pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+    if world.random.one_in(2) {
+        return Ok(());
+    }
+    let places = 1 + world.random.below(PLACES_MAX);
+    let damages: Vec<String> = (0..places).filter_map(|_| world.disk.damage()).collect();
+    totals.damages += damages.len() as u64;
+    let store = match world.try_open().await {
+        Ok((store, _)) => store,
+        Err(error) => {
+            world.say(|| format!("not opened: {error}"));
+            totals.reported += 1;
+            return Ok(());
+        }
+    };
+    let mut silent = None;
+    let mut reported = is_reported(&store);
+    for agent in &world.agents {
+        for name in names() {
+            let seen = samples(&store, agent, name, world.now).await?;
+            note(seen, name, agent, &mut silent, &mut reported);
+        }
+        note(entries(&store, agent).await?, "entries", agent, &mut silent, &mut reported);
+        note(executions(&store, agent).await?, "executions", agent, &mut silent, &mut reported);
+    }
+    totals.reported += u64::from(reported);
+    match silent.filter(|_| !reported) {
+        Some(text) => {
+            let text = format!("{text}, and nothing is reported after {}", damages.join("; "));
+            Err(Failure::Lost { records: 0, text })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The answer about one series.
+struct Seen {
+    /// The first difference from the model.
+    differs: Option<String>,
+    /// Whether the answer itself reports damage.
+    reported: bool,
+}
+
+fn note(seen: Seen, name: &str, agent: &Agent, silent: &mut Option<String>, reported: &mut bool) {
+    *reported |= seen.reported;
+    if let Some(differs) = seen.differs {
+        silent.get_or_insert(format!("{name} of session {}: {differs}", agent.session));
+    }
+}
+
+/// Whether the store reports damage at its start.
+fn is_reported(store: &Store) -> bool {
+    let stats = store.stats();
+    let counted = [stats.recovered_damaged, stats.journals_quarantined, stats.recovered_torn_bytes];
+    store.driver_health() != Health::default()
+        || counted != [0; 3]
+        || Kind::ALL.iter().any(|kind| !store.lacks(*kind).is_empty())
+}
+
+fn unread(_: Error) -> Seen {
+    Seen { differs: None, reported: true }
+}
+
+async fn samples(store: &Store, agent: &Agent, name: &'static str, now: i64) -> Result<Seen, Failure> {
+    let room = AtomicUsize::new(usize::MAX);
+    let id = labels(name, agent.session).id();
+    let answer = match store.read_samples(&[id], TimeRange::ALL, None, &room).await {
+        Ok(answer) => answer,
+        Err(error) => return Ok(unread(error)),
+    };
+    let reported = !answer.damages.is_empty();
+    let found: BTreeMap<i64, Value> = answer.samples().into_iter().map(|s| (s.at, s.value)).collect();
+    if let Some((at, value)) = found.iter().find(|(at, value)| !agent.has_sent(name, **at, **value)) {
+        let text = format!("{name} of session {}: {value:?} at {at} was never sent", agent.session);
+        return Err(Failure::Invented { text });
+    }
+    let expect = agent.model.expect(name, now, &found);
+    let differs = (found != expect).then(|| format!("{} samples instead of {}", found.len(), expect.len()));
+    Ok(Seen { differs, reported })
+}
+
+async fn entries(store: &Store, agent: &Agent) -> Result<Seen, Failure> {
+    let id = labels("entries", agent.session).id();
+    let read = match store.read_entries(id, TimeRange::ALL).await {
+        Ok(read) => read,
+        Err(error) => return Ok(unread(error)),
+    };
+    if let Some(strange) = read.records.iter().find(|entry| !agent.sent.entries.contains(entry)) {
+        let text = format!("session {}: entry {strange:?} was never sent", agent.session);
+        return Err(Failure::Invented { text });
+    }
+    let (found, expect) = (read.records.len(), agent.model.entries.len());
+    let differs = (found != expect).then(|| format!("{found} entries instead of {expect}"));
+    Ok(Seen { differs, reported: !read.damages.is_empty() })
+}
+
+async fn executions(store: &Store, agent: &Agent) -> Result<Seen, Failure> {
+    let id = labels("executions", agent.session).id();
+    let read =
+        match store.executions_within(id, TimeRange::ALL, &AtomicUsize::new(usize::MAX), |_| true).await {
+            Ok(read) => read,
+            Err(error) => return Ok(unread(error)),
+        };
+    let segments = read.records.iter().flat_map(|block| (0..block.len()).map(|at| block.segment(at)));
+    let mut found: Vec<(u128, i64)> = segments.map(|segment| (segment.trace.0, segment.start)).collect();
+    found.sort_unstable();
+    if let Some((trace, _)) = found.iter().find(|(trace, start)| agent.sent.traces.get(trace) != Some(start))
+    {
+        let text = format!("session {}: trace {trace} was never sent", agent.session);
+        return Err(Failure::Invented { text });
+    }
+    let expect: Vec<(u128, i64)> = agent.model.traces.clone().into_iter().collect();
+    let differs =
+        (found != expect).then(|| format!("{} executions instead of {}", found.len(), expect.len()));
+    Ok(Seen { differs, reported: !read.damages.is_empty() })
+}

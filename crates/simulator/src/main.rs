@@ -1,0 +1,105 @@
+//! `cargo xtask simulate` starts this program.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use tacho_simulator::{Plan, Totals, run};
+
+const USAGE: &str = "usage: cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] [--trace]";
+
+fn main() -> ExitCode {
+    #[cfg(feature = "mutations")]
+    if std::env::args().any(|arg| arg == "--mutations") {
+        return search_mutations();
+    }
+    let plan = match plan(std::env::args().skip(1)) {
+        Ok(plan) => plan,
+        Err(message) => {
+            eprintln!("error: {message}\n{USAGE}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if plan.trace {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
+            .init();
+    }
+    let begun = Instant::now();
+    let is_terminal = std::io::stderr().is_terminal() && !plan.trace;
+    let (totals, failure) = run(plan, |totals| {
+        if is_terminal {
+            eprint!("\r{}, {} s", line(totals), begun.elapsed().as_secs());
+            let _ = std::io::stderr().flush();
+        }
+    });
+    if is_terminal {
+        eprintln!();
+    }
+    println!("{totals}, {:.1} s", begun.elapsed().as_secs_f64());
+    match failure {
+        None => ExitCode::SUCCESS,
+        Some((seed, failure)) => {
+            println!("seed {seed}: {failure}\nreplay: cargo xtask simulate --seeds 1 --first {seed} --trace");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Seeds that search each fault.
+#[cfg(feature = "mutations")]
+const SEEDS_A_MUTATION: u64 = 400;
+
+/// Searches all faults, or the ones that the arguments name.
+#[cfg(feature = "mutations")]
+fn search_mutations() -> ExitCode {
+    use tacho_simulator::mutations::search;
+    use tacho_store::mutation::Mutation;
+    std::panic::set_hook(Box::new(|_| {}));
+    let names: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let is_meant = |mutation: &&Mutation| names.is_empty() || names.contains(&format!("{mutation:?}"));
+    let (mut count, mut missed) = (0, 0);
+    println!("{:28} | seeds | found as", "fault");
+    for mutation in Mutation::ALL.iter().filter(is_meant) {
+        let found = search(*mutation, 0, SEEDS_A_MUTATION);
+        count += 1;
+        missed += u64::from(found.seeds.is_none());
+        let seeds = found.seeds.map_or_else(|| "-".to_owned(), |seeds| seeds.to_string());
+        let how: String = found.failure.chars().take(70).collect();
+        println!("{:28} | {seeds:>5} | {how}", format!("{mutation:?}"));
+    }
+    println!("{count} faults, {missed} not found");
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn line(totals: &Totals) -> String {
+    format!("{} seeds, {} crashes, {} records", totals.seeds, totals.crashes(), totals.acknowledged_records)
+}
+
+fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
+    let mut plan = Plan { first: 0, seeds: u64::MAX, time: Duration::MAX, trace: false };
+    let mut is_bounded = false;
+    while let Some(flag) = args.next() {
+        if flag == "--trace" {
+            plan.trace = true;
+            continue;
+        }
+        let text = args.next().ok_or_else(|| format!("{flag} needs a number"))?;
+        let number: u64 = text.parse().map_err(|_| format!("{flag}: {text:?} is not a number"))?;
+        match &*flag {
+            "--seeds" => plan.seeds = number,
+            "--seconds" => plan.time = Duration::from_secs(number),
+            "--first" => plan.first = number,
+            _ => return Err(format!("unknown flag {flag:?}")),
+        }
+        is_bounded |= flag != "--first";
+    }
+    if !is_bounded {
+        plan.seeds = 1_000;
+    }
+    Ok(plan)
+}

@@ -1,0 +1,35 @@
+//! Switches the deliberate faults of the store on, one after the other, and counts the seeds until each is found.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tacho_store::mutation::Mutation;
+
+use crate::run::{Totals, one};
+
+/// The search for one fault.
+pub struct Search {
+    pub mutation: Mutation,
+    /// Seeds until the fault was found; `None` if no seed found it.
+    pub seeds: Option<u64>,
+    /// The failure of the last seed.
+    pub failure: String,
+}
+
+/// Searches one fault with seeds from `first` on.
+pub fn search(mutation: Mutation, first: u64, seeds_max: u64) -> Search {
+    Mutation::set(Some(mutation));
+    let mut search = Search { mutation, seeds: None, failure: String::new() };
+    for tried in 0..seeds_max {
+        // A fault may also break an assertion.
+        let run = catch_unwind(AssertUnwindSafe(|| one(first + tried, false, &mut Totals::default())));
+        search.failure = match run {
+            Ok(Ok(_)) => continue,
+            Ok(Err(failure)) => failure.to_string(),
+            Err(_) => "panic".to_owned(),
+        };
+        search.seeds = Some(tried + 1);
+        break;
+    }
+    Mutation::set(None);
+    search
+}

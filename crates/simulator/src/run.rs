@@ -1,0 +1,139 @@
+//! Runs many seeds, and counts.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::world::World;
+
+/// Which seeds to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub first: u64,
+    pub seeds: u64,
+    /// No seed starts after this time.
+    pub time: Duration,
+    /// Whether each operation is printed.
+    pub trace: bool,
+}
+
+/// Counts of all runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    pub seeds: u64,
+    pub power_failures: u64,
+    pub ended_processes: u64,
+    /// Crashes while a store was opened.
+    pub during_open: u64,
+    pub acknowledged_frames: u64,
+    pub acknowledged_records: u64,
+    /// Frames that were on disk when the machine stopped before their ACK.
+    pub found_frames: u64,
+    pub checks: u64,
+    pub operations: u64,
+    pub merges: u64,
+    pub deletions: u64,
+    pub damages: u64,
+    pub reported: u64,
+    pub lost: u64,
+    pub doubled: u64,
+}
+
+impl Totals {
+    pub const fn crashes(&self) -> u64 {
+        self.power_failures + self.ended_processes
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), \
+             {} acknowledged records in {} frames, {} merges, {} deletions, {} damages ({} reported), {} lost, {} doubled",
+            self.seeds,
+            self.crashes(),
+            self.power_failures,
+            self.ended_processes,
+            self.during_open,
+            self.acknowledged_records,
+            self.acknowledged_frames,
+            self.merges,
+            self.deletions,
+            self.damages,
+            self.reported,
+            self.lost,
+            self.doubled,
+        )
+    }
+}
+
+/// A promise that the store broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    Lost {
+        records: u64,
+        text: String,
+    },
+    Doubled {
+        records: u64,
+        text: String,
+    },
+    /// A record was deleted or never sent.
+    Invented {
+        text: String,
+    },
+    /// The store reports damage of bytes that nothing damaged.
+    Reported(String),
+    /// The store does not open.
+    Refused(String),
+    /// An operation fails without a cause, or does not end.
+    Stuck(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { text, .. } => write!(f, "lost: {text}"),
+            Self::Doubled { text, .. } => write!(f, "doubled: {text}"),
+            Self::Invented { text } => write!(f, "invented: {text}"),
+            Self::Reported(text) => write!(f, "false report of damage: {text}"),
+            Self::Refused(text) => write!(f, "store does not open: {text}"),
+            Self::Stuck(text) => write!(f, "stuck: {text}"),
+        }
+    }
+}
+
+/// Runs one seed. Returns the number of disk operations and a hash of them.
+pub fn one(seed: u64, trace: bool, totals: &mut Totals) -> Result<(u64, u64), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.map_err(|error| Failure::Stuck(error.to_string()))?;
+    totals.seeds += 1;
+    let (result, digest) = runtime.block_on(async {
+        let mut world = World::new(seed, trace);
+        let result = world.run(totals).await;
+        (result, world.disk.digest())
+    });
+    totals.operations += digest.0;
+    if let Err(Failure::Lost { records, .. }) = &result {
+        totals.lost += records.max(&1);
+    }
+    if let Err(Failure::Doubled { records, .. }) = &result {
+        totals.doubled += records.max(&1);
+    }
+    result.map(|()| digest)
+}
+
+/// Runs seeds until the plan ends or a seed fails. `progress` is called after each seed.
+pub fn run(plan: Plan, mut progress: impl FnMut(&Totals)) -> (Totals, Option<(u64, Failure)>) {
+    let (begun, mut totals) = (Instant::now(), Totals::default());
+    for seed in plan.first..plan.first.saturating_add(plan.seeds) {
+        if begun.elapsed() >= plan.time {
+            break;
+        }
+        if let Err(failure) = one(seed, plan.trace, &mut totals) {
+            return (totals, Some((seed, failure)));
+        }
+        progress(&totals);
+    }
+    (totals, None)
+}

@@ -1,0 +1,419 @@
+//! One seed: agents send frames to a store, and the machine crashes again and again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tacho_drivers::embedded::Embedded;
+use tacho_model::{ManualClock, Matcher, NAME, Random};
+use tacho_store::conformance::simulation::model::policies;
+use tacho_store::layer::faults::Faulty;
+use tacho_store::threads::Threads;
+use tacho_store::{Appended, Error, ErrorKind, Options, Store};
+
+use crate::agent::{Agent, Group};
+use crate::check::check;
+use crate::disk::{Faults, SimulatedDisk};
+use crate::run::{Failure, Totals};
+use crate::scenario::{Life, Step, deletion, driver_faults};
+
+const AGENTS: u128 = 3;
+/// Crashes of one seed.
+const LIVES: u64 = 12;
+const JOURNAL: &str = "/data/journal";
+const CHUNKS: &str = "/data/chunks";
+/// Size of a segment of the driver, bytes: small, so that segments are sealed and rewritten.
+const SMALL_SEGMENT_BYTES: u64 = 12_000;
+/// Limit on the attempts of one operation. A store that still fails without faults is stuck.
+const ATTEMPTS_MAX: usize = 200;
+
+/// A store and its driver.
+struct Open {
+    store: Arc<Store>,
+    driver: Arc<Faulty<Embedded>>,
+}
+
+/// The reason why a life ends.
+enum End {
+    Crash,
+    Broken(Failure),
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        Self::Broken(failure)
+    }
+}
+
+pub struct World {
+    pub disk: SimulatedDisk,
+    pub random: Random,
+    pub agents: Vec<Agent>,
+    pub now: i64,
+    clock: Arc<ManualClock>,
+    next_trace: u128,
+    trace: bool,
+    /// Whether any operation of the disk may have failed.
+    disk_failed: bool,
+}
+
+impl World {
+    pub fn new(seed: u64, trace: bool) -> Self {
+        let mut random = Random::new(seed);
+        let world = Self {
+            disk: SimulatedDisk::new(random.next(), trace),
+            random,
+            agents: (1..=AGENTS).map(Agent::new).collect(),
+            now: 1_000,
+            clock: Arc::default(),
+            next_trace: 1,
+            trace,
+            disk_failed: false,
+        };
+        world.clock.set(world.now);
+        world
+    }
+
+    pub async fn run(&mut self, totals: &mut Totals) -> Result<(), Failure> {
+        for _ in 0..LIVES {
+            let life = Life::draw(&mut self.random);
+            self.say(|| format!("life {life:?}"));
+            match self.live(life, totals).await {
+                Ok(()) | Err(End::Crash) => self.crash(totals),
+                Err(End::Broken(failure)) => return Err(failure),
+            }
+        }
+        self.remove_faults();
+        self.end(totals).await.map_err(|end| match end {
+            End::Broken(failure) => failure,
+            End::Crash => Failure::Stuck("the machine stopped without a fault".to_owned()),
+        })?;
+        crate::harm::run(self, totals).await
+    }
+
+    pub fn say(&self, line: impl FnOnce() -> String) {
+        if self.trace {
+            tracing::info!("       {}", line());
+        }
+    }
+
+    pub fn remove_faults(&self) {
+        self.disk.set_faults(Faults::default());
+        self.disk.set_capacity(u64::MAX);
+        self.disk.stop_after(None);
+    }
+
+    /// The power fails, or only the process ends.
+    pub fn crash(&mut self, totals: &mut Totals) {
+        if self.random.one_in(3) {
+            totals.ended_processes += 1;
+            self.disk.end_process();
+        } else {
+            totals.power_failures += 1;
+            self.disk.cut_power();
+        }
+        self.disk.set_faults(Faults::default());
+        self.disk.set_capacity(u64::MAX);
+    }
+
+    /// Opens the store once.
+    pub async fn try_open(&mut self) -> tacho_store::Result<(Arc<Store>, Arc<Faulty<Embedded>>)> {
+        let disk = Arc::new(self.disk.clone());
+        let driver =
+            Embedded::open_on(Path::new(CHUNKS), disk.clone(), SMALL_SEGMENT_BYTES, Threads::One).await?;
+        let driver = Arc::new(Faulty::new(driver, driver_faults(&mut self.random)));
+        driver.set_quiet(true);
+        let options = Options {
+            seal_bytes: [4_000, 8_000, 30_000][self.random.below(3) as usize],
+            open_bytes_max: 200_000,
+            seal_age: Duration::from_millis(500),
+            flush_wait_first: Duration::from_millis(1),
+            flush_wait_max: Duration::from_millis(20),
+            disk,
+            threads: Threads::One,
+            draw_id: || 0x5eed,
+            since_boot: || Duration::ZERO,
+            // Small chunks, so that full chunks occur, and frequent flushes, so that merges occur.
+            chunk_values: 64,
+            merge_rows: 2,
+            merge_values: [50, 500, 4 << 20][self.random.below(3) as usize],
+            merge_bytes_per_second: u64::MAX,
+            merge_cpu_percent: 100,
+            sweep_first: Duration::from_millis(self.random.below(200)),
+            sweep_every: Duration::from_millis(800),
+            verify_first: Duration::from_millis(self.random.below(2_000)),
+            verify_every: Duration::from_secs(2),
+            policies: Arc::new(policies()),
+            ..Options::default()
+        };
+        let store = Store::open(driver.clone(), Path::new(JOURNAL), options, self.clock.clone()).await?;
+        driver.set_quiet(false);
+        Ok((store, driver))
+    }
+
+    /// Opens the store. A failure of the disk is followed by another start.
+    async fn open(&mut self, totals: &mut Totals) -> Result<Open, End> {
+        for attempt in 0..ATTEMPTS_MAX {
+            let error = match self.try_open().await {
+                Ok((store, driver)) => return Ok(Open { store, driver }),
+                Err(error) => error,
+            };
+            self.say(|| format!("not opened: {error}"));
+            if self.disk.has_stopped() {
+                totals.during_open += 1;
+                return Err(End::Crash);
+            }
+            match error.kind() {
+                ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::StorageFull if attempt < 20 => {
+                    self.disk.end_process();
+                    totals.ended_processes += 1;
+                    if attempt > 3 {
+                        self.remove_faults();
+                    }
+                }
+                _ => return Err(Failure::Refused(error.to_string()).into()),
+            }
+        }
+        Err(Failure::Stuck("store does not open".to_owned()).into())
+    }
+
+    /// One process, from its start until the machine stops.
+    async fn live(&mut self, life: Life, totals: &mut Totals) -> Result<(), End> {
+        self.disk.set_faults(life.faults);
+        self.disk_failed |= life.faults != Faults::default();
+        self.disk.stop_after(life.operations);
+        let open = self.open(totals).await?;
+        self.reconnect(&open, totals)?;
+        self.finish_deletions(&open).await?;
+        self.check(&open, totals).await?;
+        for _ in 0..life.steps {
+            let step = Step::draw(&mut self.random);
+            self.say(|| format!("step {step:?}"));
+            self.step(step, &open, totals).await?;
+            if self.disk.has_stopped() {
+                return Err(End::Crash);
+            }
+        }
+        let upkeep = open.store.stats().upkeep;
+        totals.merges += upkeep.merges;
+        Ok(())
+    }
+
+    /// The last process: everything is flushed and merged, and must survive two more crashes.
+    async fn end(&mut self, totals: &mut Totals) -> Result<(), End> {
+        for round in 0..3 {
+            let open = self.open(totals).await?;
+            self.reconnect(&open, totals)?;
+            self.finish_deletions(&open).await?;
+            open.driver.set_quiet(true);
+            if round < 2 {
+                let settled = settle(&open.store).await;
+                settled.map_err(|e| Failure::Stuck(format!("does not settle without faults: {e}")))?;
+            }
+            self.check(&open, totals).await?;
+            // If a copy of a torn end cannot be made, the end stays in its file and is reported.
+            let damaged = open.store.driver_health().damaged;
+            if !damaged.is_empty() && !self.disk_failed {
+                return Err(Failure::Reported(format!("{damaged:?}")).into());
+            }
+            totals.merges += open.store.stats().upkeep.merges;
+            drop(open);
+            if round == 0 {
+                self.disk.end_process();
+            } else {
+                self.disk.cut_power();
+            }
+        }
+        Ok(())
+    }
+
+    /// Each agent asks for the last frame that the store has. It repeats the later ones.
+    fn reconnect(&mut self, open: &Open, totals: &mut Totals) -> Result<(), Failure> {
+        for agent in &mut self.agents {
+            let stored = open.store.session_acked(agent.session);
+            if stored < agent.acked {
+                let (session, acked) = (agent.session, agent.acked);
+                let text =
+                    format!("session {session}: frame {acked} is acknowledged, the store has {stored}");
+                return Err(Failure::Lost { records: 0, text });
+            }
+            totals.found_frames += stored - agent.acked;
+            agent.take_ack(stored);
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: Step, open: &Open, totals: &mut Totals) -> Result<(), End> {
+        let store = &open.store;
+        let disk = self.disk.clone();
+        match step {
+            Step::Send => return self.send(open, totals).await,
+            Step::Repeat => return self.repeat(open).await,
+            Step::Delete => {
+                let at = self.random.below(AGENTS as u64) as usize;
+                self.agents[at].deleting = Some(deletion(&mut self.random, self.now));
+                totals.deletions += 1;
+                return self.finish_deletions(open).await;
+            }
+            Step::Check => return self.check(open, totals).await,
+            // If the disk fails, these fail. No record may be lost.
+            Step::Flush => drop(until_stop(&disk, store.flush()).await?),
+            Step::Merge => drop(until_stop(&disk, store.merge_all()).await?),
+            Step::Sweep => drop(until_stop(&disk, store.sweep()).await?),
+            Step::Verify => drop(until_stop(&disk, store.verify()).await?),
+            Step::Rest(time) => until_stop(&disk, tokio::time::sleep(time)).await?,
+            Step::Advance(ns) => {
+                self.now += ns;
+                self.clock.set(self.now);
+            }
+            Step::Fill(bytes) => {
+                self.disk_failed = true;
+                disk.set_capacity(disk.used() + bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The agents record frames, and send what is not acknowledged. Some connections are cut while their frames are
+    /// appended; the next connection sends the same frames.
+    async fn send(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
+        for agent in &mut self.agents {
+            for _ in 0..self.random.below(3) {
+                agent.record(&mut self.random, self.now, &mut self.next_trace);
+            }
+        }
+        let (disk, random) = (self.disk.clone(), &mut self.random);
+        let mut sending = Vec::new();
+        for (agent, at) in self.agents.iter().zip(0..) {
+            for _ in 0..1 + u64::from(random.one_in(6)) {
+                let frames = [1, 4, 32][random.below(3) as usize];
+                sending.extend(agent.group(frames).map(|group| (at, group, random.below(4))));
+            }
+        }
+        let store = &open.store;
+        let appends = sending.into_iter().map(|(at, group, wait): (usize, Group, _)| async move {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            (at, group.last(), append(store, &group).await)
+        });
+        let results = until_stop(&disk, join_all(appends)).await?;
+        for (at, last, result) in results {
+            match result {
+                Ok(()) => {
+                    let agent = &mut self.agents[at];
+                    totals.acknowledged_frames += last.saturating_sub(agent.acked);
+                    totals.acknowledged_records += agent.take_ack(last);
+                }
+                Err(error) => {
+                    // The recorder ends the connection. Some frames of the group may be stored.
+                    self.accept(&error)?;
+                    self.reconnect(open, totals)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An agent that missed an ACK repeats its last frame.
+    async fn repeat(&mut self, open: &Open) -> Result<(), End> {
+        let agent = &self.agents[self.random.below(AGENTS as u64) as usize];
+        if agent.acked == 0 {
+            return Ok(());
+        }
+        let mut next_trace = u128::MAX / 2;
+        let mut other = Agent::new(agent.session);
+        other.next = agent.acked;
+        other.record(&mut self.random.clone(), self.now, &mut next_trace);
+        let Some((batch, origin)) = other.group(1).map(|group| group.whole()) else { return Ok(()) };
+        match until_stop(&self.disk, open.store.append(batch, Some(origin))).await? {
+            Ok(Appended::Repeated) => Ok(()),
+            answer => {
+                let text = format!("frame {} was acknowledged, its repetition: {answer:?}", origin.seq);
+                Err(Failure::Doubled { records: 1, text }.into())
+            }
+        }
+    }
+
+    /// Checks that an error has a cause, and removes the cause of a full disk.
+    fn accept(&self, error: &Error) -> Result<(), Failure> {
+        self.say(|| format!("refused: {error}"));
+        match error.kind() {
+            ErrorKind::StorageFull => self.disk.set_capacity(u64::MAX),
+            ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::Full { .. } => {}
+            _ => return Err(Failure::Stuck(format!("unexpected: {error}"))),
+        }
+        Ok(())
+    }
+
+    /// Repeats deletions until they succeed, because an error does not show whether the deletion is in force.
+    async fn finish_deletions(&mut self, open: &Open) -> Result<(), End> {
+        for at in 0..self.agents.len() {
+            let Some((name, range)) = self.agents[at].deleting else { continue };
+            let session = self.agents[at].session.to_string();
+            let mut matchers = vec![Matcher::equal("sender", &session)];
+            matchers.extend(name.map(|name| Matcher::equal(NAME, name)));
+            for attempt in 0.. {
+                match until_stop(&self.disk, open.store.delete(&matchers, range)).await? {
+                    Ok(_) => break,
+                    Err(error) if attempt > ATTEMPTS_MAX => {
+                        return Err(Failure::Stuck(format!("still not deleted: {error}")).into());
+                    }
+                    Err(error) => self.accept(&error)?,
+                }
+                if attempt > 10 {
+                    self.disk.set_faults(Faults::default());
+                    open.driver.set_quiet(true);
+                }
+            }
+            open.driver.set_quiet(false);
+            self.agents[at].model.delete(name, range);
+            self.agents[at].deleting = None;
+        }
+        Ok(())
+    }
+
+    async fn check(&self, open: &Open, totals: &mut Totals) -> Result<(), End> {
+        open.driver.set_quiet(true);
+        let result = check(&open.store, &self.agents, self.now, totals).await;
+        open.driver.set_quiet(false);
+        Ok(result?)
+    }
+}
+
+/// Flushes, applies all rules, merges and verifies everything.
+async fn settle(store: &Store) -> tacho_store::Result<()> {
+    store.flush().await?;
+    store.sweep().await?;
+    store.merge_all().await?;
+    store.verify().await
+}
+
+/// Appends frames as the recorder does: together, or one by one if some of them were stored before.
+async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
+    let (batch, origin) = group.whole();
+    match store.append(batch, Some(origin)).await.and_then(whole) {
+        Err(error) if error.kind() == ErrorKind::Invalid && origin.first < origin.seq => {}
+        result => return result,
+    }
+    for (batch, origin) in group.single() {
+        store.append(batch, Some(origin)).await.and_then(whole)?;
+    }
+    Ok(())
+}
+
+/// No limit of the store is reached, so it must not refuse a series.
+fn whole(appended: Appended) -> tacho_store::Result<()> {
+    match appended {
+        Appended::Stored | Appended::Repeated => Ok(()),
+        Appended::Partly(refused) => Err(Error::invalid(format!("series were refused: {refused:?}"))),
+    }
+}
+
+/// Waits for work, or for the end of the machine.
+async fn until_stop<T>(disk: &SimulatedDisk, work: impl Future<Output = T>) -> Result<T, End> {
+    tokio::select! {
+        biased;
+        () = disk.stop() => Err(End::Crash),
+        result = work => Ok(result),
+    }
+}

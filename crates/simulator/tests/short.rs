@@ -1,0 +1,28 @@
+//! A short simulation in each run of the tests.
+
+use std::time::Duration;
+
+use tacho_simulator::{Plan, Totals, one, run};
+
+/// Far above the time that the seeds take, so that a slow machine runs all of them.
+const TIME: Duration = Duration::from_secs(3_600);
+
+/// Takes about ten seconds without optimization. `make simulate` runs more.
+const SEEDS: u64 = 5;
+
+#[test]
+fn acknowledged_frames_exist_exactly_once_after_crashes() {
+    let (totals, failure) = run(Plan { first: 0, seeds: SEEDS, time: TIME, trace: false }, |_| {});
+    assert_eq!(failure, None, "replay it: cargo xtask simulate --seeds 1 --first SEED --trace");
+    assert!(
+        totals.crashes() > 5 * SEEDS && totals.power_failures > 0 && totals.ended_processes > 0,
+        "{totals}"
+    );
+    assert!(totals.acknowledged_records > 1_000 && totals.merges > 50, "{totals}");
+}
+
+#[test]
+fn a_seed_repeats_each_operation_of_the_disk() {
+    let [first, second] = [(); 2].map(|()| one(3, false, &mut Totals::default()));
+    assert_eq!(first, second);
+}

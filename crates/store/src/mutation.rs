@@ -1,0 +1,75 @@
+//! Deliberate faults. The simulator must find each of them (`make simulate-mutations`).
+//!
+//! Only builds with the feature `mutations` can switch a fault on. In other builds [`Mutation::is_on`] is the constant
+//! `false`, and the compiler removes the fault.
+
+macro_rules! mutations {
+    ($($name:ident: $text:literal,)*) => {
+        /// A deliberate fault.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutation { $(#[doc = $text] $name,)* }
+
+        impl Mutation {
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+mutations! {
+    JournalNotSynced: "records of the journal are not synced before the answer",
+    JournalNameNotSynced: "the directory is not synced after a journal was created",
+    FailedSyncAcknowledged: "a frame is acknowledged although its sync failed",
+    FailedWriteNotCut: "the remains of a failed write stay in the journal",
+    RecoveredJournalNotRenewed: "bytes of a recovered journal are not made durable",
+    JournalsInWrongOrder: "journals are recovered from the newest to the oldest",
+    GenerationReused: "the number of the newest generation is used again after a start",
+    SessionsNotRecovered: "frame numbers are not restored from the journal",
+    SessionsNotFlushed: "frame numbers are not put into the driver",
+    JournalRemovedFirst: "a journal is removed before its records are in the driver",
+    FlushedBeforeChunks: "a generation is marked as flushed before its chunks are in the driver",
+    SegmentNotSynced: "rows of a segment are not synced before the answer",
+    SegmentNotRenewed: "rows of the newest segment are not made durable at a start",
+    FailedAppendNotCut: "the remains of a failed append stay in the segment",
+    TornSegmentNotCut: "the torn end of a segment stays in the file",
+    ManifestNotSynced: "the bytes of a manifest are not synced before its rename",
+    ManifestNameNotSynced: "the directory is not synced after a manifest was renamed",
+    SegmentNotRetired: "a segment is removed although the manifest names it",
+    DeletesForgotten: "deletes are not copied when a segment is rewritten",
+    MergeDeletesFirst: "a merge deletes its inputs before its output is durable",
+    MergesCountedTwice: "rows that a merge replaced are read, too",
+    SequenceReused: "sequence numbers of merges start again after a start",
+    TombstoneRemovedEarly: "a deletion is removed before its records are",
+    TombstoneTooWide: "a deletion covers generations that begin after it",
+    RetentionTooShort: "retention deletes records before their time",
+}
+
+#[cfg(feature = "mutations")]
+mod switch {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// 1 + position of the fault that is switched on; 0 for none.
+    static ON: AtomicUsize = AtomicUsize::new(0);
+
+    impl super::Mutation {
+        pub fn is_on(self) -> bool {
+            ON.load(Ordering::Relaxed) == self as usize + 1
+        }
+
+        /// Switches one fault on, or all of them off.
+        pub fn set(mutation: Option<Self>) {
+            ON.store(mutation.map_or(0, |mutation| mutation as usize + 1), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(not(feature = "mutations"))]
+impl Mutation {
+    #[inline(always)]
+    pub const fn is_on(self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,64 @@
+// Who uses the page: the token behind the cookie of this browser, its roles, and whether a login is needed. The page never has
+// the token or the cookie.
+import { Store, useStore } from './store';
+
+export type Role = 'read' | 'write' | 'admin';
+
+export interface Session {
+  /** False if the server needs no token. */
+  tokens: boolean;
+  /** Name of the token. */
+  name: string | null;
+  roles: Role[];
+  /** The selector of the series that the token is confined to. */
+  match: string | null;
+  expires: string | null;
+  /** RFC 3339; null without a cookie. */
+  session_expires: string | null;
+}
+
+export type State =
+  /** The server has not answered yet. */
+  | { kind: 'asking' }
+  | { kind: 'open'; session: Session }
+  /** A login is needed. `why` is empty if the user has not used the page yet. */
+  | { kind: 'closed'; why: string };
+
+/** The rights of a user of a server without tokens. */
+export const EVERYBODY: Session = {
+  tokens: false,
+  name: null,
+  roles: ['read', 'write', 'admin'],
+  match: null,
+  expires: null,
+  session_expires: null,
+};
+
+export const state = new Store<State>({ kind: 'asking' });
+
+/** Shows the pages if the token may read. */
+export function enter(session: Session): void {
+  const { name, roles } = session;
+  const why = `The token ${name ?? ''} may not read. Use a token with the role read or admin.`;
+  state.set(mayRead(roles) ? { kind: 'open', session } : { kind: 'closed', why });
+}
+
+/** The server has refused a request that was sent in this state. A late refusal must not end a newer session. */
+export function expire(before: State): void {
+  if (state.get() !== before || before.kind === 'closed') return;
+  const why = before.kind === 'open' ? 'The session has ended. Log in again.' : '';
+  state.set({ kind: 'closed', why });
+}
+
+/** Shows the login after the user has logged out. */
+export function leave(): void {
+  state.set({ kind: 'closed', why: '' });
+}
+
+export const mayRead = (roles: readonly Role[]): boolean => roles.includes('read') || roles.includes('admin');
+
+/** True if the user may change rules. */
+export function useMayChange(): boolean {
+  const now = useStore(state);
+  return now.kind === 'open' && now.session.roles.includes('admin');
+}
