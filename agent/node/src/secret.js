@@ -7,9 +7,9 @@ import { resolve } from 'node:path';
 import * as messages from './messages.js';
 import { TOKEN_BYTES_MAX } from './wire/constants.js';
 
-// A FIFO without a writer does not block; Windows has no flag.
+// With O_NONBLOCK, opening a FIFO does not wait for a writer. Windows has no such flag.
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
-/** A line ends with two characters at most. A longer content is refused. */
+/** A line ends with at most two characters. A longer content is refused. */
 const READ_BYTES = TOKEN_BYTES_MAX + 3;
 
 /** A text that is not shown. */

@@ -59,7 +59,7 @@ class Token:
 
 
 def is_loopback(address: str) -> bool:
-    """`address`: an address of this machine or another one, as the functions of `socket` write it."""
+    """Whether a numeric address, as the functions of `socket` write it, is a loopback address of this machine."""
     return address.startswith(("127.", "::ffff:127.")) or address == "::1"
 
 
@@ -68,7 +68,7 @@ def _content(path: str, setting: str) -> bytes:
     try:
         with open(path, "rb", opener=_open) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                # Two characters end a line at most. A longer content is refused.
+                # A line ends with at most two characters. A longer content is refused.
                 return file.read(wire.TOKEN_BYTES_MAX + 3).removesuffix(b"\n").removesuffix(b"\r")
             why = messages.TLS_NOT_A_FILE
     except (OSError, ValueError) as e:  # ValueError: no path

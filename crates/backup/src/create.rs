@@ -36,8 +36,9 @@ pub struct Created {
 /// Backs up `source`. Holds the exclusive lock of the repository.
 ///
 /// # Errors
-/// `Locked` when another process uses the repository; `StorageFull`; `Corrupt` when written bytes cannot be read back; `Io`;
-/// the error of `work.check`. After an error no backup was made.
+/// `Locked` when another process uses the repository; `Invalid` if its place has other files; `StorageFull`; `Corrupt` when
+/// the bytes read back differ from those written, or a file became shorter; `Io`; the error of `work.check`. After an error
+/// no backup was made.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
     // Before the lock, which creates a file.
     repository.is_begun()?;
@@ -111,7 +112,8 @@ impl Copier<'_> {
     /// Saves one file. Returns the name of its object.
     fn save(&mut self, name: &str, mut file: OpenFile, work: &mut Work<'_>) -> Result<Hash> {
         let bytes = file.facts.bytes;
-        // Segment files are only appended to, so equal facts mean equal bytes. All other files are small.
+        // In `chunks/`, segment files are only appended to, and the manifest is replaced by a new file, so equal facts mean
+        // equal bytes. All other files are read again.
         let unchanged = name.starts_with("chunks/").then(|| self.saved.get(&(name.to_owned(), file.facts)));
         if let Some(hash) = unchanged.flatten()
             && self.objects.get(hash) == Some(&bytes)

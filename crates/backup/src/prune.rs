@@ -11,9 +11,9 @@ use crate::repository::{Lock, Repository, Work};
 /// Which backups to keep. A backup is kept if one of the rules keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// The newest backups of each data directory.
+    /// Number of the newest backups of each data directory that are kept.
     pub last: usize,
-    /// The newest backup of each of the last days with a backup, in UTC.
+    /// Number of the last days (in UTC) with a backup. The newest backup of each of these days is kept.
     pub daily: usize,
 }
 
@@ -51,8 +51,8 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
 /// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
 ///
 /// # Errors
-/// `Invalid` if `keep` keeps nothing; `Locked` while a backup is made or restored. `Corrupt` or `Version` if a record cannot be
-/// read, because its objects are unknown: nothing is removed then.
+/// `Invalid` if `keep` keeps nothing; `Locked` while a backup is made, verified or restored. `Corrupt` or `Version` if a
+/// record cannot be read, because its objects are unknown: nothing is removed then.
 pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {
     if keep == Keep::default() {
         return Err(Error::invalid("no backup would be kept"));

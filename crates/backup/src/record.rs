@@ -13,13 +13,13 @@ use crate::hash::Hash;
 
 /// Version of the records and of the layout of a repository.
 pub const VERSION: u32 = 1;
-/// Limit on files in a backup: segments of 25 TB.
+/// Limit on files in a backup. This number of segment files has 27 TB.
 pub const FILES_MAX: usize = 100_000;
-/// Limit on the bytes of a record: `FILES_MAX` files with the longest names.
+/// Limit on the bytes of a record. `FILES_MAX` files with the longest names need less.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
 /// Limit on the bytes of one file. Segment files and journals stay far below it.
 pub const FILE_BYTES_MAX: u64 = 1 << 40;
-/// Limit on the characters of an id, and of a part of a file name.
+/// Limit on the characters of an id, and of the last part of a file name.
 const NAME_MAX: usize = 128;
 /// The last line of a record begins with this word; the SHA-256 of the line before follows.
 const CHECKSUM: &str = "sha256 ";
@@ -29,7 +29,8 @@ const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml",
 /// The directories of a data directory that are in a backup.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 
-/// The name of a backup: the time of its beginning in UTC, and four digits by chance. Ids sort by time.
+/// The name of a backup: the time of its beginning in UTC, and four random hexadecimal digits. Ids sort by
+/// time, to the second.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Id(String);
@@ -97,7 +98,7 @@ pub struct Record {
     /// The machine and the data directory.
     pub host: String,
     pub data: String,
-    /// Whether a server wrote to the directory.
+    /// Whether a server used the directory during the backup.
     pub live: bool,
     /// The newest generation with a journal, and the bytes of that journal; zeros if there is no journal.
     pub generation: u64,
@@ -114,8 +115,8 @@ pub struct SavedFile {
     pub bytes: u64,
     /// SHA-256 of the bytes, which is the name of the object.
     pub sha256: Hash,
-    /// Time of change, device and inode of the file when it was read. The next backup does not read a sealed file with the
-    /// same facts again.
+    /// Time of change, device and inode of the file when it was read. The next backup does not read a file in `chunks/`
+    /// again if it has the same facts.
     pub mtime_ns: i64,
     pub device: u64,
     pub inode: u64,
@@ -151,7 +152,7 @@ impl Record {
     pub fn decode(bytes: &[u8], id: &Id) -> Result<Self> {
         let damaged = |why: String| Error::corrupt(why).with("backup", id);
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("record is not a text".into()))?;
-        let lines: Vec<&str> = text.split('\n').collect();
+        let lines: Vec<&str> = text.splitn(4, '\n').collect();
         let [json, checksum, ""] = lines[..] else {
             return Err(damaged("record is not a line of JSON and a checksum".into()));
         };
@@ -200,8 +201,8 @@ pub fn newer(version: u32) -> Error {
     Error::new(ErrorKind::Version, message)
 }
 
-/// Whether a backup may contain a file of this name. The name is relative to the data directory. A name with any other
-/// character or directory is refused, so no name leads out of the directory.
+/// Whether a backup may contain a file of this name. The name is relative to the data directory. Only known
+/// directories and plain ASCII characters are accepted, so no name leads out of the data directory.
 pub fn is_data_file(name: &str) -> bool {
     let is_plain = |name: &str| {
         let is_ok = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

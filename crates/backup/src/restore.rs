@@ -1,4 +1,5 @@
-//! Restores a backup into a new directory. The directory gets its name when all files are complete, verified and on disk.
+//! Restores a backup into a new directory. When all files are complete, verified and on disk, [`Restored::commit`] gives the
+//! directory its name.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -25,7 +26,8 @@ pub struct Restored {
 /// Restores a backup to `to`, which must be absent or an empty directory.
 ///
 /// # Errors
-/// `Invalid` if `to` cannot be replaced; `StorageFull`; `Corrupt` if an object is missing or has other bytes; `Io`.
+/// `Invalid` if `to` cannot be replaced, or another restore writes to it; `Locked` while a backup is made or pruned;
+/// `StorageFull`; `Corrupt` if an object is missing or has other bytes; `Io`.
 pub fn restore(repository: &Repository, record: &Record, to: &Path, work: &mut Work<'_>) -> Result<Restored> {
     let to = std::path::absolute(to).map_err(|e| Error::io("find", to, e))?;
     let directory = beside(&to)?;
@@ -140,7 +142,7 @@ impl Restored {
 impl Drop for Restored {
     fn drop(&mut self) {
         if !self.is_committed {
-            // If this fails, the next restore to this path names the directory.
+            // If this fails, the next restore to this path fails, and its message has the path of this directory.
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }

@@ -114,7 +114,7 @@ impl Source {
     }
 }
 
-/// Facts that show that a file has not changed.
+/// Facts about a file. Equal facts show that the file has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Facts {
     pub bytes: u64,
@@ -157,7 +157,7 @@ fn is_left_out(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.ends_with(".new")
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
-        // A restore must not shorten the audit log.
+        // An older copy of the audit log would lack entries after a restore.
         || name.starts_with("audit.log")
         || name == "tokens.lock"
         || matches!(name, "chunks" | "journal" | "snapshots" | "INCOMPLETE")

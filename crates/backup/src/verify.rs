@@ -61,7 +61,7 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
         verified.backups += 1;
         for file in &record.files {
             let backups = needed.entry((file.sha256, file.bytes)).or_default();
-            // The files of a record are together, so a repetition is always the last one.
+            // Records are read one after the other, so if this backup is in the list already, it is the last one.
             if backups.last() != Some(id) {
                 backups.push(id.clone());
             }

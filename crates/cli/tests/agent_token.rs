@@ -1,5 +1,5 @@
-//! Tests the token of the Java agent: a program with a token that may write records, others are not disturbed and their log has
-//! the cause.
+//! Tests the token of the Java agent. The calls of a program whose token may write are recorded. Other programs are not
+//! disturbed, and their log has the cause.
 
 #[path = "support/java.rs"]
 mod java;
@@ -32,7 +32,7 @@ impl Place {
         add(&self.server.data, arguments)
     }
 
-    /// Replaces a file at once, as administrators should. Returns its path.
+    /// Replaces a file as a whole, as administrators should. Returns its path.
     fn put(&self, name: &str, token: &str) -> String {
         let [path, new] = [name, "new"].map(|name| self.dir.path().join(name));
         std::fs::write(&new, format!("{token}\n")).unwrap();

@@ -90,7 +90,10 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     assert!(part > 0 && part < later["bytes"].as_u64().unwrap() * 9 / 10, "{later}");
 
     // By id, by the beginning of an id, and by time.
-    for at_flag in [id, &id[..18], first["time"].as_str().unwrap()] {
+    let others = [&again, &later].map(|backup| backup["id"].as_str().unwrap());
+    let is_unique = |beginning: &&str| !others.iter().any(|other| other.starts_with(beginning));
+    let beginning = (11..=id.len()).map(|length| &id[..length]).find(is_unique).unwrap();
+    for at_flag in [id, beginning, first["time"].as_str().unwrap()] {
         let restored = json(&["restore", text(&at), text(&out), "--at", at_flag]);
         assert_eq!((&restored["id"], &restored["damage"]), (&id.into(), &0.into()), "{at_flag}");
         before.retain(|name, _| !["notes.txt", "audit.log", "tokens.lock"].contains(&name.as_str()));

@@ -1,7 +1,7 @@
 //! Errors of a whole message. If only a single record is invalid, the result is a reject instead.
 //!
-//! This file and `wire/` use each other: the native protocol fails with an [`Error`]. An [`Error`] names the limit of
-//! that protocol and has the code that a client gets in its ERROR frame ([`Error::code`]).
+//! This file and `wire/` use each other: the native protocol fails with an [`Error`]. An [`Error`] uses the limit on
+//! frames and the codes of ERROR frames ([`Error::code`]) of `wire/`.
 
 use crate::reader::Flaw;
 use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};

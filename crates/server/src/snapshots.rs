@@ -12,7 +12,7 @@ use std::time::Duration;
 use tacho_model::{Clock, Timestamp};
 use tacho_store::disk::{RealDisk, names_in};
 use tacho_store::pin::{length, link};
-use tacho_store::{Error, PinnedFile, Result, Store, draw_id};
+use tacho_store::{Error, ErrorKind as Kind, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
 
 /// Name of the directory with the snapshots, in the data directory.
@@ -21,8 +21,8 @@ pub const DIRECTORY: &str = "snapshots";
 pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. Each is replaced by a new file
-/// when it changes, so a link to it does not change.
+/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. The server and
+/// `tacho token` never change such a file in place, but replace it as a whole, so a link to it does not change.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// A snapshot.
@@ -76,13 +76,22 @@ impl Snapshots {
             }
             leases.push(Lease { id: id.clone(), begun, until: Instant::now() + LEASE });
         }
-        let made = self.make(id.clone(), begun).await;
-        if made.is_err() {
-            self.release(&id).await;
-        } else {
-            tokio::spawn(self.clone().expire(id));
+        match self.make(id.clone(), begun).await {
+            // The lease begins when the links exist.
+            Ok(snapshot) if self.renew(&id) => {
+                tokio::spawn(self.clone().expire(id));
+                Ok(snapshot)
+            }
+            Ok(snapshot) => {
+                remove(&snapshot.directory);
+                let message = "snapshot was released while it was made";
+                Err(Refused::Failed(Error::new(Kind::Unavailable, message)))
+            }
+            Err(error) => {
+                self.release(&id).await;
+                Err(Refused::Failed(error))
+            }
         }
-        made.map_err(Refused::Failed)
     }
 
     async fn make(&self, id: String, begun: Timestamp) -> Result<Snapshot> {
@@ -93,7 +102,7 @@ impl Snapshots {
             let file = |PinnedFile { name, bytes }| PinnedFile { name: format!("{folder}/{name}"), bytes };
             files.extend(some.into_iter().map(file));
         }
-        // Later than the journals, because the types of their records are in one of these files.
+        // Linked later than the journals, because the types of the journals' records are in one of these files.
         files.extend(link_side_files(&self.data, &directory)?);
         tracing::info!(snapshot = %id, files = files.len(), "snapshot made for a backup");
         let (generation, offset) = (pinned.generation, pinned.offset);
@@ -175,7 +184,13 @@ fn remove(directory: &Path) {
 /// Removes the snapshots of an earlier process. The caller holds the lock of the data directory.
 pub fn remove_all(data: &Path) {
     let directory = data.join(DIRECTORY);
-    for name in names_in(&RealDisk, "list snapshots", &directory).unwrap_or_default() {
+    if !std::fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+        return;
+    }
+    // Other directories are not of a server.
+    let is_id = |name: &String| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names = names_in(&RealDisk, "list snapshots", &directory).unwrap_or_default();
+    for name in names.into_iter().filter(is_id) {
         tracing::info!(snapshot = %name, "snapshot of an earlier process removed");
         remove(&directory.join(name));
     }

@@ -12,9 +12,9 @@ pub struct Agent {
     pub session: u128,
     /// The records that must be in the store.
     pub model: Model,
-    /// Every record that was ever sent, without deletions.
+    /// Every record that this agent ever made, also deleted ones.
     pub sent: Model,
-    /// Every value that was ever sent, by series and time.
+    /// The value of every sample that this agent ever made, by series and time.
     values: BTreeMap<(String, i64), Vec<Value>>,
     /// Frames without an ACK, with their numbers.
     pub frames: VecDeque<(u64, Arc<Batch>)>,
@@ -33,12 +33,12 @@ impl Agent {
         Self { session, model, sent, values, frames, next: 1, acked: 0, deleting: None }
     }
 
-    /// Whether a sample of the series `name` was ever sent.
+    /// Whether this agent ever made a sample with this value at this time in the series `name`.
     pub fn has_sent(&self, name: &str, at: i64, value: Value) -> bool {
         self.values.get(&(name.to_owned(), at)).is_some_and(|values| values.contains(&value))
     }
 
-    /// Records a new frame.
+    /// Makes a new frame with random records.
     pub fn record(&mut self, random: &mut Random, now: i64, next_trace: &mut u128) {
         let batch = batch(random, self.session, now, next_trace);
         self.sent.apply(&batch);

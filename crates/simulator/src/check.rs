@@ -59,7 +59,7 @@ fn compare_samples(
         let records = expect.keys().filter(|at| !found.contains_key(at)).count() as u64;
         return Err(Failure::Lost { records, text: format!("{of}: {value:?} at {at} is missing") });
     }
-    // A value of another time was replaced or deleted.
+    // The store has a sample that was deleted or never sent, or a value that a later one has replaced.
     match found.iter().find(|(at, value)| expect.get(at) != Some(value)) {
         Some((at, value)) => {
             let text = format!("{of}: {value:?} at {at} instead of {:?}", expect.get(at));

@@ -16,7 +16,7 @@ use crate::world::World;
 /// Limit on damaged places of one seed.
 const PLACES_MAX: u64 = 4;
 
-/// Damages some places after the power was cut, opens the store, and reads everything.
+/// For half of the seeds: damages some places after the power was cut, opens the store, and reads everything.
 pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
     if world.random.one_in(2) {
         return Ok(());

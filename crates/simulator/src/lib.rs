@@ -1,4 +1,4 @@
-//! Does the store keep its promises on a disk that forgets? A seed repeats a run.
+//! Does the store keep its promises on a disk that forgets? The same seed gives the same run.
 //!
 //! ```text
 //!   run.rs      many seeds, one after the other; counts and the first failure

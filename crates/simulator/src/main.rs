@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Seeds that search each fault.
+/// Limit on the seeds with which one fault is searched.
 #[cfg(feature = "mutations")]
 const SEEDS_A_MUTATION: u64 = 400;
 

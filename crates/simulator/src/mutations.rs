@@ -11,7 +11,7 @@ pub struct Search {
     pub mutation: Mutation,
     /// Seeds until the fault was found; `None` if no seed found it.
     pub seeds: Option<u64>,
-    /// The failure of the last seed.
+    /// The failure of the seed that found the fault; empty if no seed found it.
     pub failure: String,
 }
 
@@ -20,7 +20,7 @@ pub fn search(mutation: Mutation, first: u64, seeds_max: u64) -> Search {
     Mutation::set(Some(mutation));
     let mut search = Search { mutation, seeds: None, failure: String::new() };
     for tried in 0..seeds_max {
-        // A fault may also break an assertion.
+        // The store may also panic, because a fault breaks an assertion.
         let run = catch_unwind(AssertUnwindSafe(|| one(first + tried, false, &mut Totals::default())));
         search.failure = match run {
             Ok(Ok(_)) => continue,

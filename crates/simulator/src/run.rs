@@ -103,6 +103,9 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Limit on the time of one seed, by the paused clock. A seed takes a few simulated minutes.
+const SIMULATED_TIME_MAX: Duration = Duration::from_secs(86_400);
+
 /// Runs one seed. Returns the number of disk operations and a hash of them.
 pub fn one(seed: u64, trace: bool, totals: &mut Totals) -> Result<(u64, u64), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -110,8 +113,9 @@ pub fn one(seed: u64, trace: bool, totals: &mut Totals) -> Result<(u64, u64), Fa
     totals.seeds += 1;
     let (result, digest) = runtime.block_on(async {
         let mut world = World::new(seed, trace);
-        let result = world.run(totals).await;
-        (result, world.disk.digest())
+        let run = tokio::time::timeout(SIMULATED_TIME_MAX, world.run(totals)).await;
+        let stuck = |_| Err(Failure::Stuck("the seed does not end within a simulated day".to_owned()));
+        (run.unwrap_or_else(stuck), world.disk.digest())
     });
     totals.operations += digest.0;
     if let Err(Failure::Lost { records, .. }) = &result {

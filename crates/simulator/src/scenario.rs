@@ -1,4 +1,4 @@
-//! Which step comes next, and which faults the disk has? A seed decides.
+//! Which step comes next, and which faults does the disk have? A seed decides.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::disk::Faults;
 pub enum Step {
     /// All agents record frames, and send what is not acknowledged.
     Send,
-    /// One agent repeats frames that were acknowledged.
+    /// One agent sends a frame again, with the number of its last acknowledged frame.
     Repeat,
     Flush,
     Merge,
@@ -23,7 +23,7 @@ pub enum Step {
     Advance(i64),
     /// The tasks of the store work for this time.
     Rest(Duration),
-    /// The disk is full after this many bytes.
+    /// The disk is full after this many more bytes.
     Fill(u64),
     Verify,
     Check,
@@ -64,7 +64,7 @@ impl Life {
             3 | 4 => Some(random.below(120)),
             _ => Some(random.below(600)),
         };
-        // Most lives have a disk without failing operations.
+        // Half of the lives have a disk without failing operations.
         let faults = match random.below(6) {
             0 => Faults { write: 40, sync: 30, cut: 3, names: 40 },
             1 => Faults { write: 0, sync: 12, cut: 2, names: 0 },

@@ -116,7 +116,8 @@ async fn main() {
     fill(&store, series).await;
     let told = store.cardinality(1).bytes;
     println!(
-        "{series} series appended, one value each, in {:.1} s; resident {} bytes a series, by the count of the index {}",
+        "{series} series appended, one value each, in {:.1} s; \
+         resident {} bytes a series, counted by the index {} bytes",
         begun.elapsed().as_secs_f64(),
         resident().saturating_sub(before) / series,
         told / series,

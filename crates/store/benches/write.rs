@@ -44,7 +44,7 @@ fn batch(series: &[Arc<Labels>], nth: usize) -> Batch {
     Batch { samples: series.iter().enumerate().map(one).collect(), ..Batch::default() }
 }
 
-/// CPU seconds of all threads of this process, in ticks of 10 ms.
+/// CPU seconds of all threads of this process, with a resolution of 10 ms.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ').skip(11);
@@ -79,7 +79,7 @@ async fn run(hosts: usize, values: usize) {
     }
     let measured = (values - BATCH_VALUES) as f64;
     println!(
-        "{hosts} hosts: {:.1} ns CPU and {:.1} ns a value, {:.2} bytes of journal",
+        "{hosts} hosts: {:.1} ns CPU and {:.1} ns elapsed a value, {:.2} bytes of journal",
         cpu * 1e9 / measured,
         wall * 1e9 / measured,
         (store.stats().journal_bytes - journal) as f64 / measured,

@@ -4,13 +4,13 @@
 //! pinned file has a length: bytes after it are not part of the state.
 //!
 //! ```text
-//!   metadata lock     no flush ends, so no journal that the driver still needs is removed
+//!   metadata lock     no further generation counts as flushed
 //!   files of driver   between two writes of the driver
 //!   journals          later than the driver, so they hold all that the driver lacks
 //! ```
 //! Opening the pinned files is the same as opening the store after a crash.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -41,7 +41,7 @@ pub struct Pinned {
     pub offset: u64,
 }
 
-/// Makes a hard link to a file in the directory `into`, which is created.
+/// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
 /// `Invalid` if the file system has no hard links; `Io`.
@@ -76,7 +76,7 @@ pub fn length(path: &Path) -> io::Result<u64> {
     std::fs::metadata(path).map(|found| found.len())
 }
 
-/// Pins the files of the driver in `[0]` of `into`, and those of `directory`, the journal, in `[1]`.
+/// Links the files of the driver into `into[0]`, and the journals in `directory` into `into[1]`.
 pub async fn pin(
     driver: &dyn Driver,
     metadata: &Metadata,
@@ -94,14 +94,39 @@ pub async fn pin(
     };
     let (from, to) = (directory.to_owned(), into[1].to_owned());
     let newest = lengths.iter().max().map_or((0, 0), |(number, length)| (*number, *length));
-    let links = tokio::task::spawn_blocking(move || link_journals(&from, &to, (&lengths, next))).await;
+    let links = tokio::task::spawn_blocking({
+        let lengths = lengths.clone();
+        move || link_journals(&from, &to, (&lengths, next))
+    })
+    .await;
     let journal = links.map_err(|e| Error::corrupt("links were not made").caused_by(e))??;
+    check_complete(&generations.read(), &journal, &lengths)?;
     Ok(Pinned { driver: of_driver, journal, generation: newest.0, offset: newest.1 })
+}
+
+/// Refuses links without the journal of a generation that is still in memory. A generation that was flushed before the lock may
+/// have been forgotten since, together with its journal: the driver has its records. Generations that `lengths` lacks are
+/// newer than the state.
+fn check_complete(
+    generations: &Generations,
+    journal: &[PinnedFile],
+    lengths: &HashMap<u64, u64>,
+) -> Result<()> {
+    let linked: HashSet<u64> = journal.iter().filter_map(|file| file_generation(&file.name)).collect();
+    let sealed = generations.sealed.iter().map(|sealed| sealed.number);
+    let in_memory = sealed.chain(generations.active.iter().map(|open| open.number));
+    let absent = in_memory
+        .filter(|number| lengths.get(number).is_some_and(|bytes| *bytes > 0))
+        .find(|number| !linked.contains(number));
+    absent.map_or(Ok(()), |number| {
+        let message = "journal does not exist: its records are only in memory, and not in a backup";
+        Err(Error::corrupt(message).with("generation", number))
+    })
 }
 
 /// Links the journals of the generations in memory, whose lengths are given. Files from generation `next` on are newer
 /// than the state. All other files were flushed and may be removed at any moment. They are linked if they still exist,
-/// because a damaged one is on its way to the quarantine.
+/// because a damaged one may be about to be moved to the quarantine.
 fn link_journals(
     from: &Path,
     into: &Path,
@@ -120,7 +145,8 @@ fn link_journals(
         };
         match linked {
             Ok(bytes) => pinned.push(PinnedFile { name, bytes }),
-            Err(_) if known.is_none() && !from.join(&name).exists() => {}
+            // The flusher removes journals of flushed generations at any moment.
+            Err(_) if !from.join(&name).exists() => {}
             Err(error) => return Err(error),
         }
     }

@@ -1,5 +1,5 @@
-//! Counters of a real Java program. Most of them do not look like counters for a long time. A rule on values must not
-//! change their rates.
+//! Counters of a real Java program. Most of them change so rarely that they do not look like counters. A rule on values
+//! must not change their rates.
 
 mod common;
 
@@ -52,7 +52,7 @@ async fn open(bench: &Bench) -> Arc<Store> {
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 
-/// Result of `increase` without extrapolation, `changes` and `resets`.
+/// Results of `increase` (not extrapolated), `changes` and `resets`.
 fn figures(values: &[f64]) -> (f64, usize, usize) {
     let steps = || values.windows(2).map(|pair| (pair[0], pair[1]));
     let increase = steps().map(|(a, b)| if b < a { b } else { b - a }).sum();

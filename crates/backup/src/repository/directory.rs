@@ -1,4 +1,4 @@
-//! A repository in a directory, of this machine or of a mounted file system. Symbolic links and other special files in it are
+//! A repository in a directory, on this machine or on a mounted file system. Symbolic links and other special files in it are
 //! refused, so nothing outside of it is read or written.
 
 use std::fs::{File, OpenOptions};
@@ -15,9 +15,9 @@ use super::{Guard, Incoming, Lock, Place};
 use crate::PART_BYTES;
 use crate::hash::{Hash, Hasher};
 
-/// Unfinished files, which a later backup removes.
+/// Folder of unfinished files. A later backup or prune removes them.
 const INCOMING: &str = "incoming";
-/// Folders within folders: `objects/ab/`.
+/// Limit on the depth of folders below a listed folder. `objects/ab/` is at depth 1.
 const DEPTH_MAX: usize = 3;
 
 pub struct Directory {
@@ -65,7 +65,7 @@ impl Directory {
         };
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            // Our own names are ASCII. A name that is not a text cannot be one of them.
+            // Our own names are ASCII. A name that is not UTF-8 cannot be one of them.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             let kind = entry.file_type().map_err(failed)?;

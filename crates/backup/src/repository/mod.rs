@@ -35,11 +35,11 @@ pub trait Place: Send + Sync {
     /// The address, for messages.
     fn location(&self) -> String;
 
-    /// Names and lengths of all files below a folder; empty if there is no such folder. For the folder with the empty name,
-    /// only the names in it, with those of its folders.
+    /// Names and lengths of all files below a folder; empty if there is no such folder. For the empty name, which
+    /// is the whole repository: only the names directly in it, of files and folders.
     fn list(&self, folder: &str) -> Result<Vec<(String, u64)>>;
 
-    /// Opens a file. Returns its length, and its content. `None` if there is none.
+    /// Opens a file. Returns its length and its content; `None` if there is no such file.
     fn open(&self, name: &str) -> Result<Option<(u64, Box<dyn Read + Send>)>>;
 
     /// Begins a new file, which has no name yet.
@@ -48,14 +48,14 @@ pub trait Place: Send + Sync {
     /// Removes a file. A missing file is no error.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Makes removals durable.
+    /// Makes removals from a folder durable.
     fn settle(&self, folder: &str) -> Result<()>;
 
     /// Removes the rests of interrupted writes. The caller holds the exclusive lock.
     fn clean(&self) -> Result<()>;
 
-    /// Locks the repository until the guard is dropped or this process ends. Creates the repository's place if it is missing
-    /// and the lock is exclusive.
+    /// Locks the repository until the guard is dropped or this process ends. (A lock in a bucket counts for some minutes more
+    /// if the process ends without dropping the guard.) An exclusive lock creates the repository's place if it is missing.
     fn lock(&self, lock: Lock) -> Result<Guard>;
 }
 
@@ -81,7 +81,7 @@ pub type Guard = Box<dyn Send>;
 
 /// Work that takes long: where its progress goes, and whether it continues.
 pub struct Work<'a> {
-    /// Receives the number of bytes done, and of all bytes.
+    /// Receives the work done and all work: in bytes, or for a prune in objects.
     pub progress: &'a mut dyn FnMut(u64, u64),
     /// Called often. Its error ends the work.
     pub check: &'a dyn Fn() -> Result<()>,

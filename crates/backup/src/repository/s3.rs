@@ -1,9 +1,9 @@
 //! A repository in a bucket of an S3-compatible service: `s3://BUCKET/PREFIX`.
 //!
-//! | of a directory | here |
+//! | in a directory | in a bucket |
 //! |---|---|
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
-//! | lock by the operating system | objects in `locks/` that their process renews; one that was not renewed does not count |
+//! | lock by the operating system | objects in `locks/` that their process renews; without renewal one counts for ten minutes |
 //!
 //! Files are sent and received in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.
@@ -48,7 +48,7 @@ pub struct S3 {
 
 impl S3 {
     /// # Errors
-    /// `Invalid` for an address without a bucket, or without credentials.
+    /// `Invalid` for an address without a bucket, and for unusable variables of the environment.
     pub fn new(address: &str) -> Result<Self> {
         let rest = address.strip_prefix("s3://").unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -128,7 +128,7 @@ impl Place for S3 {
             let found = found.map_err(|e| failed("list", &self.address, e))?;
             let folders = found.common_prefixes.iter().filter_map(|path| Some((self.relative(path)?, 0)));
             let files = found.objects.iter().filter_map(|o| Some((self.relative(&o.location)?, o.size)));
-            // Locks are in no repository's content.
+            // Locks are not content: a place with only a lock counts as empty.
             return Ok(folders.chain(files).filter(|(name, _)| name != LOCKS).collect());
         }
         let found = self.found(folder)?.into_iter();
@@ -169,8 +169,8 @@ impl Place for S3 {
         self.list(INCOMING)?.iter().try_for_each(|(name, _)| self.remove(name))
     }
 
-    /// Writes its own lock, then looks for others. Two processes that do this at the same time both see a conflict. Times are
-    /// those of the service, so clocks of clients do not matter.
+    /// Writes its own lock, then looks for others. Of two processes that do this at the same time, at least one sees
+    /// the other's lock. Times are those of the service, so clocks of clients do not matter.
     fn lock(&self, lock: Lock) -> Result<Guard> {
         let kind = if lock == Lock::Shared { "shared" } else { "exclusive" };
         let path = self.path(&format!("{LOCKS}/{kind}-{:032x}", draw_id()));
@@ -336,7 +336,7 @@ impl Incoming for Upload<'_> {
 
 impl Drop for Upload<'_> {
     fn drop(&mut self) {
-        // What stays is removed by the next backup.
+        // If this fails, the next backup removes the rest.
         if let Some(parts) = self.parts.take() {
             let _ = self.place.runtime.block_on(parts.abort());
         }

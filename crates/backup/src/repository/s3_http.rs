@@ -24,7 +24,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
-/// Longest wait for the head of a response. A part of an upload is sent in this time.
+/// Longest time from connecting to the head of the response. It includes sending the request, for example a part of an
+/// upload.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 
 /// Makes clients. Each request has its own connection: requests are few, and most of them are long.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub const VARIABLE: &str = "TACHO_TOKEN";
 /// Variable with the file of the token.
 pub const FILE_VARIABLE: &str = "TACHO_TOKEN_FILE";
-/// Bytes of a token, as in the native protocol.
+/// Limit on the bytes of a token, the same as in the native protocol.
 const BYTES_MAX: usize = tacho_ingest::wire::TOKEN_BYTES_MAX;
 
 /// A token as the value of a header. `Debug` does not show it.

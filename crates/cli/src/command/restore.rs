@@ -28,7 +28,7 @@ pub struct Restore {
     repository: String,
     /// New data directory; it must be empty or absent
     to: PathBuf,
-    /// The backup: an id, its beginning, or a time: the newest backup that is not later [default: the newest]
+    /// The backup: an id, its beginning, or a time (the newest backup not later than it) [default: the newest]
     #[arg(long, value_name = "TIME|ID", allow_hyphen_values = true)]
     at: Option<String>,
     /// Also restore a directory that was damaged when it was backed up
@@ -67,7 +67,8 @@ impl Restore {
             let count = units::counted(damage, "finding of damage", "findings of damage");
             let message = format!("backup {} is as it was written, but its data has {count}", record.id);
             return Err(Failure::new(message).hint(
-                "the data directory was damaged before the backup; --allow-damaged restores it, and tacho repair saves the rest",
+                "the data directory was damaged before the backup: restore it with --allow-damaged, then copy its \
+                 readable part with tacho repair",
             ));
         }
         drop(source);
@@ -140,7 +141,7 @@ fn by_id<'a>(ids: &'a [Id], text: &str) -> Result<Option<&'a Id>, Failure> {
     if whole.is_some() {
         return Ok(whole);
     }
-    // Dates and Unix seconds are times. A beginning of an id has at least its date and hour.
+    // A beginning of an id has at least its date and hour, because shorter texts may be dates or Unix seconds.
     const BEGINNING_MIN: usize = "20260301T02".len();
     let fits = |id: &&Id| text.len() >= BEGINNING_MIN && id.as_str().starts_with(text);
     let mut fitting = ids.iter().filter(fits);

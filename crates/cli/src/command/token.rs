@@ -46,7 +46,7 @@ struct Data {
 
 /// Make a token, and print it
 ///
-/// The token is the only output. It is shown once: the file has only its hash.
+/// Standard output gets only the token. It is shown once: the file of tokens has only its hash.
 #[derive(clap::Args)]
 struct Add {
     /// Name of the token, for the audit log and the list: letters, digits, -, _ and .

@@ -28,7 +28,8 @@ pub fn revoke(server: &Server, name: &str) {
     changing(server, || remove(&server.data, name));
 }
 
-/// Changes the file of tokens, and waits until the server has read it. Trying a token instead would count as guesses.
+/// Changes the file of tokens, and waits until the server has read it. Requests with a new token
+/// would also show this, but count as wrong tokens until then.
 pub fn changing<T>(server: &Server, change: impl FnOnce() -> T) -> T {
     let count = || {
         let log = server.log();

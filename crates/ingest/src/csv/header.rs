@@ -17,7 +17,7 @@ pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
         return Ok(());
     };
     if let Some(at) = row.iter().position(|byte| *byte == 0) {
-        // In UTF-16, letters of most languages have one zero byte. In little endian it is the second byte.
+        // In UTF-16, each ASCII character has one zero byte. In little endian it is the second byte.
         let from = if at % 2 == 1 { "utf-16le" } else { "utf-16be" };
         let place = format!("row {number} has a zero byte at byte {}", at + 1);
         return Err(format!("{place}, probably UTF-16: {}", convert(from)));
@@ -39,8 +39,8 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a column without a name if it has values, because it would be ignored. `cells` returns the cells of a
-/// column in the first rows.
+/// Refuses a column without a name if it has values, because it would be ignored. The first column may have row
+/// numbers and needs no name. `cells` returns the cells of a column in the first rows.
 pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     header: &[String],
     time_column: usize,

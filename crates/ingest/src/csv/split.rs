@@ -13,8 +13,8 @@ const ROW_LINES_MAX: usize = 1_000;
 
 /// Length of the first row with its line feed; `None` if the end of the row is missing.
 ///
-/// In a row of several lines, each closing quote must be directly before a delimiter or the end of a line. Otherwise
-/// the opening quote is an error in the file, and the row is its first line.
+/// In a row of several lines, each closing quote after the first line must be directly before a delimiter or the end of
+/// a line. Otherwise the opening quote is an error in the file, and the row is only its first line.
 fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
     let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let head = line.map_or(bytes, |end| bytes.get(..end).unwrap_or(bytes));
@@ -86,8 +86,7 @@ fn last_length(rest: &[u8], delimiter: u8) -> usize {
     line.filter(|_| is_open(rest, delimiter)).unwrap_or(rest.len())
 }
 
-/// The text of a cell. Blanks inside quotes are part of the text; other blanks are trimmed. [`cells`] returns quoted
-/// cells as owned strings.
+/// The text of a cell, trimmed if the cell was not quoted. [`cells`] returns quoted cells as owned strings.
 #[expect(clippy::ptr_arg, reason = "the variant shows whether the cell was quoted")]
 pub(super) fn cell_text<'a>(cell: &'a Cow<'_, str>) -> &'a str {
     match cell {

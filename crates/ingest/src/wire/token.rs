@@ -1,6 +1,6 @@
 //! Who sends? HELLO may have a token that authenticates the client (`docs/format/wire.md`).
 //!
-//! Step after: `crates/server/src/listen/connection.rs` compares its hash with the known ones.
+//! Step after: `crates/server/src/listen/greeting.rs` finds it by its hash among the tokens of the server.
 
 use std::fmt;
 

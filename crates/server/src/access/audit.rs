@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tacho_store::disk::private_file;
 
-use super::file::give_to_owner;
+use super::file::{give_to_owner, own_file};
 
 /// The name of the file.
 pub const FILE: &str = "audit.log";
@@ -46,12 +46,18 @@ impl Audit {
     fn append(&self, line: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another process may have rotated the file, or a user removed it.
+        let found = std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
+        let is_same = |file: &File| file.metadata().is_ok_and(|own| found == Some((own.dev(), own.ino())));
+        if state.as_ref().is_some_and(|(file, _)| !is_same(file)) {
+            *state = None;
+        }
         if state.as_ref().is_some_and(|(_, bytes)| *bytes >= FILE_BYTES_MAX) {
             *state = None;
             rotate(path)?;
         }
         if state.is_none() {
-            let file = private_file().append(true).create(true).open(path)?;
+            let file = own_file().append(true).create(true).open(path)?;
             give_to_owner(path.parent().unwrap_or(path), &file)?;
             let bytes = file.metadata()?.len();
             *state = Some((file, bytes));

@@ -7,9 +7,10 @@
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
 use tacho_store::disk::{self, FILE_MODE, private_file};
@@ -24,7 +25,7 @@ const MARKER: &str = "tokens.used";
 const VERSION: u32 = 1;
 /// Name of the file, and the newest version that this program reads.
 pub const NAME: (&str, u32) = (FILE, VERSION);
-/// Limit on the tokens of one server. Series count each token by its name.
+/// Limit on the tokens of one server. Metrics of the server have a series for the name of each token.
 pub const TOKENS_MAX: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
@@ -64,7 +65,8 @@ pub fn is_used(data: &Path) -> bool {
     [FILE, MARKER].iter().any(|name| std::fs::symlink_metadata(data.join(name)).is_ok())
 }
 
-/// Reads the file. Everything except a directory without file and marker is [`Found::Broken`] in case of doubt.
+/// Reads the file. A directory is [`Found::Unused`] only if it has neither file nor marker. In case of doubt the result is
+/// [`Found::Broken`].
 pub fn read(data: &Path) -> Found {
     if !is_used(data) {
         return Found::Unused;
@@ -84,6 +86,10 @@ fn tokens(records: &[Record]) -> Result<Vec<Token>, String> {
     if hashes.len() < tokens.len() {
         return Err("two tokens of the file have the same sha256".into());
     }
+    let names: HashSet<_> = records.iter().map(|record| &record.name).collect();
+    if names.len() < records.len() {
+        return Err("two tokens of the file have the same name".into());
+    }
     Ok(tokens)
 }
 
@@ -102,7 +108,7 @@ fn records(data: &Path) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// The records of the file for a command. None if there is no file.
+/// The records of the file, for a command. An empty list if there is no file.
 ///
 /// # Errors
 /// The reason why the file cannot be used.
@@ -123,7 +129,7 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
     disk::make_directory(data).map_err(|error| format!("{}: {error}", data.display()))?;
     let in_file = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     let lock = data.join(LOCK);
-    let locked = private_file().read(true).write(true).create(true).truncate(false).open(&lock);
+    let locked = own_file().read(true).write(true).create(true).truncate(false).open(&lock);
     let locked = locked.and_then(|file| file.lock().map(|()| file)).map_err(|error| in_file(&lock, error))?;
     let path = path(data);
     let mut tokens = list(data).map_err(|cause| format!("{}: {cause}", path.display()))?;
@@ -146,15 +152,29 @@ fn write(data: &Path, content: &Content) -> io::Result<()> {
         give_to_owner(data, file)?;
         file.sync_all()
     };
-    replace_with(&path(data), &bytes, private_file(), settle)?;
+    replace_with(&path(data), &bytes, own_file(), settle)?;
     File::open(data)?.sync_all()
 }
 
+/// Options for a file in the data directory. Symbolic links are not followed: the owner of the directory may have made
+/// them, and root may run the command.
+pub(super) fn own_file() -> OpenOptions {
+    let mut options = private_file();
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options
+}
+
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
+///
+/// # Errors
+/// A file of another user that is not a regular file, or has a second name outside of the directory.
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {
         return Ok(());
+    }
+    if !own.is_file() || own.nlink() > 1 {
+        return Err(io::Error::other("it is not a regular file with a single name"));
     }
     std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
@@ -162,11 +182,10 @@ pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
 /// Notes that tokens are in use.
 pub fn mark(data: &Path) -> io::Result<()> {
     let path = data.join(MARKER);
-    if path.exists() {
+    if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
-    let mut options: OpenOptions = private_file();
-    let file = options.write(true).create(true).truncate(false).open(&path)?;
+    let file = own_file().write(true).create(true).truncate(false).open(&path)?;
     give_to_owner(data, &file)?;
     file.sync_all()?;
     File::open(data)?.sync_all()
@@ -253,6 +272,19 @@ mod tests {
         assert_eq!((tokens[1].limits, &*tokens[1].name), (limits, "team-a"));
         assert_eq!(tokens[1].confinement.as_ref().unwrap().text, "{team=\"größe\"}");
         assert!(tokens[1].is_expired(1_801_353_600_000_000_000) && !tokens[1].is_expired(0));
+    }
+
+    #[test]
+    fn symbolic_links_in_the_data_directory_are_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        for name in [LOCK, MARKER, "tokens.new"] {
+            let (data, other) = (place.path().join(name), place.path().join("other"));
+            std::fs::create_dir(&data).unwrap();
+            std::fs::write(&other, "kept").unwrap();
+            std::os::unix::fs::symlink(&other, data.join(name)).unwrap();
+            assert!(add(&data, "a").is_err(), "{name}");
+            assert_eq!(std::fs::read(&other).unwrap(), b"kept", "{name}");
+        }
     }
 
     #[test]

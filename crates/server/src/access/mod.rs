@@ -5,8 +5,8 @@
 //!   request, HELLO ──▶   │           └──▶ Writer  writes only what the token may write
 //!                        └──▶ audit.log
 //! ```
-//! A handler gets an [`Access`] and no store. Only a [`View`] or a [`Writer`] of this access leads to the store, or a
-//! [`Whole`], which only an access without a selector has.
+//! A handler gets an [`Access`] and no store. Only a [`View`] or a [`Writer`] of this access leads to the store.
+//! [`View::store`] gives the whole store, but requires a [`Whole`], which only an access without a selector has.
 //!
 //! `docs/api.md`, *Tokens*, describes the rules; `docs/guide/security.md` their use.
 
@@ -186,12 +186,12 @@ impl Gate {
     /// Reads the file, and applies its tokens.
     fn read(&self) {
         let Some(data) = &self.data else { return };
-        // Taken before the file is read, so a later change is seen as one.
+        // Taken before the file is read, so that a change during the reading is noticed.
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = file::stamp(data);
         file::restrict(data);
         let was_used = !matches!(*self.state(), State::Open);
         let state = match file::read(data) {
-            // The marker is gone, too. A running server that has tokens never opens.
+            // The marker is gone, too. A running server that had tokens never lets everyone in.
             Found::Unused if was_used => State::Closed("the file of tokens was removed".into()),
             Found::Unused => State::Open,
             Found::Broken(cause) => State::Closed(cause),
@@ -252,7 +252,8 @@ impl Gate {
     /// Lets a client in by the text of its token.
     ///
     /// # Errors
-    /// When the server needs a token, and this is none. Counts wrong tokens of an address, and notes them in the audit log.
+    /// When the server needs a token, and this is not a valid one. Counts wrong tokens of an address, and notes them in the
+    /// audit log.
     pub fn enter(
         &self,
         text: Option<&str>,
@@ -294,7 +295,7 @@ impl Gate {
         let valid = found.and_then(|(hash, end)| Some((tokens.get(&hash)?, end)));
         match valid.filter(|((token, _), _)| !token.is_expired(now)) {
             Some(((token, usage), end)) => Ok(self.access(Some((token.clone(), usage.clone())), Some(end))),
-            // Not counted as a guess: the page sends its cookie until the user logs in again, and a token is no cookie.
+            // Not counted as a wrong token: the page sends the cookie of an ended session until the user logs in again.
             None => Err(self.refused(Refusal::Ended, (None, ""))),
         }
     }
@@ -346,7 +347,7 @@ impl Gate {
         }
     }
 
-    /// Resolves when the token of this access is no longer valid, or has changed.
+    /// Resolves when the token of this access is no longer valid, or has changed. Without a token: when the server gets tokens.
     pub async fn changed(&self, access: &Access) {
         let Some((token, _)) = &access.of else { return self.closed_or_used().await };
         let mut revisions = self.revision.subscribe();
@@ -370,7 +371,7 @@ impl Gate {
         }
     }
 
-    /// Resolves when a server without tokens gets tokens.
+    /// Resolves when a server without tokens gets tokens, or a file of tokens that cannot be used.
     async fn closed_or_used(&self) {
         let mut revisions = self.revision.subscribe();
         while !self.needs_tokens() {
@@ -402,7 +403,7 @@ pub fn note_command(data: &Path, event: &str, token: &str, now: Timestamp) {
     Audit::new(Some(data)).note(&time_text(now), event, &[("token", token.into()), ("user", user.into())]);
 }
 
-/// RFC 3339 in UTC, in ms.
+/// RFC 3339 in UTC, to the millisecond.
 fn time_text(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }
@@ -460,7 +461,7 @@ impl Access {
         }
     }
 
-    /// Counts what was refused, by the name of the token.
+    /// The counter of refusals of this token for this reason.
     pub fn refused(&self, reason: Reason) -> Counter {
         self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()])
     }

@@ -1,4 +1,5 @@
-//! What has a token used of its limits? Kept as long as the server runs, also when the file of tokens changes.
+//! What has a token used of its limits? Kept while the server runs and the token is in the file, also when
+//! other tokens change.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,8 @@ pub struct Usage(Mutex<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
-    /// The series that were written since `since`. Only kept for a token with a limit, which bounds its size.
+    /// The series that were written since `since`. Only for a token with a limit on series, which also bounds the size
+    /// of this set.
     series: HashSet<SeriesId>,
     since: Timestamp,
     /// Records that may still be written now. Negative after a large body, so that a body over the limit is not refused
@@ -27,7 +29,7 @@ struct Used {
     records_left: i64,
     refilled: Timestamp,
     sessions: u64,
-    /// Begin of the current minute of the audit log, and the refusals noted in it.
+    /// Begin of the current minute, and the refusals since then.
     noted: (Timestamp, u32),
 }
 
@@ -73,7 +75,8 @@ impl Usage {
         used.records_left = used.records_left.saturating_sub(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    /// Whether a refusal may be noted in the audit log. Otherwise one token could push the lines about others out of it.
+    /// Whether a refusal may be noted in the audit log. Without this limit, one token could push the lines about
+    /// others out of the log.
     pub fn may_note(&self, now: Timestamp) -> bool {
         let (begun, count) = &mut self.used().noted;
         if !(0..NOTED_NS).contains(&now.saturating_sub(*begun)) {
@@ -95,7 +98,7 @@ impl Usage {
 }
 
 impl Used {
-    /// Adds the records of the time since the last call, at most those of one second.
+    /// Adds the records that the rate permits since the last call. At most those of one second are left then.
     fn refill(&mut self, rate: u64, now: Timestamp) {
         let most = i64::try_from(rate).unwrap_or(i64::MAX);
         let passed = now.saturating_sub(self.refilled);

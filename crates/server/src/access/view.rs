@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// Number of series by kind, or an upper bound.
+    /// Number of series by kind. An upper bound for a confined access, because it counts all series of the store.
     pub fn series_count(&self) -> [usize; 3] {
         self.store.series_count()
     }
@@ -172,7 +172,7 @@ impl View {
     }
 }
 
-/// A series that a selection of this access does not find. The caller must not ask for it.
+/// The error for a series outside of the access. Only a mistake of the caller leads here: no selection finds such a series.
 fn outside(id: SeriesId) -> tacho_store::Error {
     tacho_store::Error::new(
         tacho_store::ErrorKind::Invalid,

@@ -21,7 +21,7 @@ pub struct Writer {
 /// The result of an append.
 #[derive(Debug)]
 pub enum Written {
-    /// As the store answered, with the series that the token does not permit.
+    /// The answer of the store. It also names the refused series that the token does not permit.
     Appended(Appended),
     /// The token has written too much. Nothing was written. The number is the seconds to wait.
     Wait(u64),
@@ -81,7 +81,7 @@ struct Sorter<'a> {
 #[derive(Default)]
 struct Sorted {
     refused: Refused,
-    /// By kind. Empty if no series was sorted out.
+    /// By kind. `None` if no series was sorted out.
     kept: Option<[Vec<usize>; 3]>,
 }
 
@@ -136,7 +136,7 @@ impl Sorter<'_> {
     }
 }
 
-/// The elements at these positions, which rise.
+/// The elements at these positions, which are in ascending order.
 fn at<T>(all: Vec<T>, positions: &[usize]) -> Vec<T> {
     let mut wanted = positions.iter().peekable();
     let keep = |(position, element)| wanted.next_if(|next| **next == position).map(|_| element);

@@ -6,7 +6,8 @@ pub struct AccessFigures {
     /// Requests and parts of requests that were refused because of a token. `reason` is role, selector (a series outside of the
     /// selector), series, samples_per_second, query_samples or sessions (a limit).
     pub refused: Family<Counter, 2>,
-    /// Requests without a valid token. `reason` is missing, unknown, expired, too-many or closed.
+    /// Requests without a valid token. `reason` is missing, unknown, expired, too-many, closed or session (of a
+    /// cookie whose session has ended).
     pub unauthenticated: Family<Counter, 1>,
 }
 

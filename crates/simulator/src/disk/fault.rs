@@ -10,7 +10,7 @@ pub struct Faults {
     pub write: u64,
     pub sync: u64,
     pub cut: u64,
-    /// Creations, renames, removals and syncs of directories.
+    /// Operations on names: creating, reserving, renaming and removing files, making and syncing directories.
     pub names: u64,
 }
 

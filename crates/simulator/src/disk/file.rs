@@ -56,7 +56,7 @@ impl File {
         }
     }
 
-    /// Writes all dirty sectors. The length is on the medium afterwards, also that of dropped sectors.
+    /// Writes all dirty sectors and the length. Dropped sectors inside of this length have their old bytes, or zeros.
     pub fn sync(&mut self) {
         self.stable.resize(self.seen.len(), 0);
         for sector in std::mem::take(&mut self.dirty) {
@@ -119,7 +119,7 @@ impl File {
         self.seen = self.stable.clone();
     }
 
-    /// Damages synced bytes. Returns the first damaged byte.
+    /// Damages synced bytes. Returns the position of the first damaged byte.
     pub fn harm(&mut self, harm: Harm, donor: &[u8], random: &mut Random) -> u64 {
         let at = random.below(self.length());
         let sector = at / SECTOR_BYTES;

@@ -88,7 +88,7 @@ impl SimulatedDisk {
         self.state().used()
     }
 
-    /// Stops the machine after this many operations. The last operation may take effect in part.
+    /// Stops the machine during the operation after this many others. This operation may take effect in part.
     pub fn stop_after(&self, operations: Option<u64>) {
         self.state().operations_left = operations;
     }

@@ -1,7 +1,7 @@
 //! Are the rows and journals of a store consistent? Used by `tacho check` and `tacho repair`.
 //!
 //! ```text
-//!   driver's image -> Known::read   series, facts, keys
+//!   driver         -> Known::read   series, the store's facts about itself, keys
 //!                  -> Checker::row  each row with its place      -> Verdict: findings, and the part that can be kept
 //!   Journals::hold -> Journals::check each record                -> findings, and the batches
 //! ```

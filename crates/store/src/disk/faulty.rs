@@ -1,4 +1,4 @@
-//! A disk for tests whose operations fail when a test requests it.
+//! A disk for tests. Its operations fail when a test requests it.
 
 use std::collections::HashMap;
 use std::io;

@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::command::{ask, findings};
 use crate::failure::Failure;
 
-/// Longest wait for a place when the server has too many snapshots. Its leases end earlier.
+/// Longest wait while the server has too many snapshots. The leases of dead clients end earlier.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 /// Pause between two requests for a snapshot.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -110,7 +110,7 @@ impl Create {
     }
 }
 
-/// Refuses a repository inside of the data directory, and the opposite.
+/// Refuses a repository inside of the data directory, and a data directory inside of the repository.
 fn check_apart(data: &Path, repository: &str) -> Result<(), Failure> {
     let place = Path::new(repository);
     let is_directory = !repository.contains("://");
@@ -199,7 +199,7 @@ impl Lease {
         let renewal = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(lease / 6).await;
-                // A server that has ended leaves the links, so only the answer of a server ends the backup.
+                // Without an answer the backup continues, because a server that has ended leaves the links.
                 if let Ok(Some(refusal)) = renewed.post_to_known(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
                     return;
@@ -216,7 +216,7 @@ impl Lease {
         }
     }
 
-    /// If the server cannot be reached, the lease ends, or its next start removes the snapshot.
+    /// If the server cannot be reached, it removes the snapshot itself: when the lease ends, or at its next start.
     fn release(self, runtime: &Runtime) {
         self.renewal.abort();
         let _ = runtime.block_on(self.client.delete(&self.path));

@@ -61,7 +61,7 @@ pub fn failed(error: tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Invalid => Failure::usage(error),
         ErrorKind::Locked => Failure::new(error).hint("retry when it has ended"),
-        ErrorKind::Closed if error.to_string() == stop::INTERRUPTED => Failure::interrupted(error),
+        ErrorKind::Closed => Failure::interrupted(stop::INTERRUPTED),
         _ => Failure::new(error),
     }
 }

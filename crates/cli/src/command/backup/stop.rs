@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::failure::Failure;
 use crate::signal;
 
-/// The message of the error by which work ends.
+/// The message of the error that ends work after a signal.
 pub const INTERRUPTED: &str = "interrupted";
 
 /// Whether work should end.

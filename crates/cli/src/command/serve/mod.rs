@@ -78,7 +78,9 @@ fn failure(error: ServeError) -> Failure {
                 "use the newer tacho that wrote it, or restore a backup that was made before the upgrade"
                     .into(),
             ),
-            ErrorKind::Io => Some("choose a directory that this user may write with --data".into()),
+            ErrorKind::Io => {
+                Some("choose a directory that this user may write, and name it with --data".into())
+            }
             ErrorKind::StorageFull => Some("free space on the disk".into()),
             _ => None,
         },

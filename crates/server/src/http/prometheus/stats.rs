@@ -54,7 +54,8 @@ struct Chunks {
     decoded: u64,
 }
 
-/// The steps of a query. A query that waits for the permit of heavy queries repeats the other steps.
+/// The steps of a query. A query that waits for the permit for heavy queries is then read and evaluated again
+/// (`question.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The query waits for a permit.

@@ -81,9 +81,9 @@ public final class Tally {
         long[] all = cells;
         int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);
         int cell = CELL_OF_BITS[bits];
-        // The only method call, which may overflow the stack, comes first. Plain stores follow.
-        // They are visible to the sender at the latest after the release store of the next counted
-        // call.
+        // The deepest method call comes first, because it may overflow the stack. Math.min and
+        // plain stores follow. The stores are visible to the sender at the latest after the release
+        // store of the next counted call.
         CELLS.setRelease(all, cell, all[cell] + 1);
         all[SUM] += nanos;
         int now = interval;

@@ -3,9 +3,9 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 
 /**
- * Names of incoming requests. The route of the program's framework is preferred. Without a route,
- * the name is a guess: the path with {@code {id}} in place of ids. A request that ends with 404 is
- * {@code (not found)}.
+ * Names of incoming requests. The route of the program's framework is preferred. Without a route, a
+ * request that ends with 404 is {@code (not found)}; for others the name is a guess: the path with
+ * {@code {id}} in place of ids.
  *
  * <p>Guesses have their own bound, so that they take no space from routes. Guesses at the start of
  * a request have another bound, so that paths that end with 404 take no space from answered paths.
