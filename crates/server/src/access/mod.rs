@@ -202,15 +202,17 @@ impl Gate {
                 State::Tokens(self.with_usages(tokens))
             }
         };
-        match &state {
+        let state = Arc::new(state);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
+        self.revision.send_modify(|revision| *revision += 1);
+        // Logged afterwards, so the change is in force when the line appears.
+        match &*state {
             State::Open => {}
             State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read, requests need one"),
             State::Closed(cause) => {
                 tracing::error!(%cause, "tokens cannot be used, all requests are refused")
             }
         }
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
-        self.revision.send_modify(|revision| *revision += 1);
     }
 
     fn with_usages(&self, tokens: Vec<Token>) -> HashMap<Hash, (Arc<Token>, Arc<Usage>)> {
