@@ -64,7 +64,7 @@ test-lint:
 
 .PHONY: test-rust
 test-rust: $(JAR_AGENT)
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
 	cargo test --locked $(WITH_PARQUET) --test peak_parquet
 	$(MAKE) --no-print-directory test-s3

@@ -121,7 +121,7 @@ const DOORS: &[Door] = &[
     },
     Door {
         name: "JSON",
-        paths: &["/api/v1/probes", "/api/v1/checksum"],
+        paths: &["/api/session", "/api/v1/probes", "/api/v1/checksum"],
         request: |path, shape| Request {
             method: "POST",
             path: path.to_owned(),
@@ -207,6 +207,7 @@ fn check_that_all_routes_are_known() {
         "/api/status",
         "/api/v1/admin/clock/confirm",
         "/api/v1/admin/merge",
+        "/api/v1/admin/snapshots",
         "/api/v1/admin/tsdb/clean_tombstones",
         "/api/v1/metadata",
         "/api/v1/status/buildinfo",
@@ -214,7 +215,12 @@ fn check_that_all_routes_are_known() {
         "/metrics",
         "/readyz",
     ];
-    const IN_THE_PATH: &[&str] = &["/api/v1/label/{name}/values", "/api/traces/{trace_id}"];
+    const IN_THE_PATH: &[&str] = &[
+        "/api/traces/{trace_id}",
+        "/api/v1/admin/snapshots/{id}",
+        "/api/v1/admin/snapshots/{id}/renew",
+        "/api/v1/label/{name}/values",
+    ];
     let known = |path: &str| {
         DOORS.iter().any(|door| door.paths.contains(&path))
             || [OF_RECORDS, TAKE_NOTHING, IN_THE_PATH].concat().contains(&path)
@@ -230,7 +236,8 @@ fn check_that_all_routes_are_known() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            for route in text.split(".route(").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'))
+            for route in
+                text.split("Route::new(").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'))
             {
                 let route = route.split('"').next().unwrap();
                 assert!(
