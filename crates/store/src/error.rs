@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Invalid,
     /// A configured limit on a permanent resource (the number of series) is reached.
     Limit,
-    /// The memory limit is reached. The sender should wait this long and send again.
+    /// A limit on memory or on waiting requests is reached. The sender should wait this long and send again.
     Full { retry_after: Duration },
     /// The disk or the back end has no space left. The store accepts records again when there is space.
     StorageFull,
