@@ -213,7 +213,7 @@ class Imports:
 
 
 def _is_function_of(member: Any, module: str) -> bool:
-    """A function defined in this module that is not recorded yet."""
+    """True for a function that a file of this module defines, unless a decorator records it already."""
     function = next(iter(recorder.functions_of(member)), None)
     if not isinstance(function, types.FunctionType) or function.__module__ != module:
         return False

@@ -178,7 +178,10 @@ public final class WireServer implements Closeable {
         stop();
     }
 
-    /** The data of the last session. Use it inside {@link #read} or after the client has ended. */
+    /**
+     * The data of the last session. Use it while holding the lock of this object, or after the
+     * client has ended.
+     */
     public synchronized Decoder decoder() {
         return last;
     }

@@ -168,7 +168,7 @@ public final class Limits {
         return digits(share * 100) + " %";
     }
 
-    /** Formats a number with at least two digits and without trailing zeros after the point. */
+    /** Rounds to two significant digits, or to a whole number from 100 on. */
     private static String digits(double value) {
         BigDecimal exact = BigDecimal.valueOf(value);
         BigDecimal round =

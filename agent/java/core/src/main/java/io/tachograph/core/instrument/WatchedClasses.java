@@ -46,7 +46,10 @@ final class WatchedClasses {
         return loader == null ? BOOTSTRAP : loader;
     }
 
-    /** Sets the listener for changed sums. It is called on the thread that loads the class. */
+    /**
+     * Sets the listener for changed sums. It is called on any thread that loads a class, and on the
+     * thread of the switchboard.
+     */
     void listen(Runnable toPut) {
         listener = toPut;
     }
