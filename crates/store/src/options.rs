@@ -68,7 +68,7 @@ pub struct Options {
     pub policies: Arc<Policies>,
     /// Time since the machine started, by a clock that cannot be set.
     pub since_boot: fn() -> Duration,
-    /// Whether background compaction runs.
+    /// Whether merges run in the background.
     pub merge_in_background: bool,
     /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten once per
     /// factor of `n` between the sizes of a flushed chunk and a full chunk.
