@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) {
         Kind::Sample => {
             let Ok(samples) = chunk.samples() else { return };
             assert_eq!(samples.at.len(), samples.values.len());
-            // Samples are not tested here: the encoder writes them in another version, which `chunk_group` tests.
+            // Samples are not encoded again: the encoder writes them in another version, which `chunk_group` tests.
             None
         }
         Kind::Entry => {
