@@ -173,7 +173,7 @@ pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
 }
 
-/// Names of all codecs of numbers that an encoder may choose, by tag.
+/// Names of all codecs of numbers that an encoder may choose, in the order of their tags.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     (0..=u8::MAX).filter(|tag| LADDER.iter().any(|codec| codec.tag() == *tag)).filter_map(name)
 }
