@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   WriteRequest  1 timeseries*              3 metadata*: ignored
-//!   TimeSeries    1 labels*   2 samples*     3 exemplars*: ignored   4 histograms*: refused by name
+//!   TimeSeries    1 labels*   2 samples*     3 exemplars*: ignored   4 histograms*: the series is refused
 //!   Label         1 name      2 value
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```

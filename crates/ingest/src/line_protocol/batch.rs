@@ -104,8 +104,8 @@ impl Gathering {
         }
     }
 
-    /// Adds the first sample of a series in this body. The capacity of its list is the length of the list in the
-    /// previous body.
+    /// Adds the list of a series that has no samples in this body yet, and returns its position. The capacity of the list is
+    /// its length in the last body with samples of the series.
     #[cold]
     fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
         let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);

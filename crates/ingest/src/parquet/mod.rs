@@ -169,7 +169,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         self.times.format()
     }
 
-    /// Settings for which another value fits equally well.
+    /// Notices for the user, such as the ignored columns.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }

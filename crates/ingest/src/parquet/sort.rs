@@ -164,7 +164,7 @@ impl Sorter {
             true => {
                 let mut list = Vec::with_capacity(self.values.len());
                 for at in &self.values {
-                    // The plan has checked that a given name applies to the only column.
+                    // `Parquet::open` has checked that a given name applies to the only column.
                     let given = self.base.iter().find(|(label, _)| label == NAME);
                     let name = given.map_or_else(|| self.plan.column(*at), |(_, name)| name);
                     pairs.push((NAME, name));

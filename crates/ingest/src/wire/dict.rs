@@ -83,7 +83,7 @@ impl Dictionary {
         std::mem::take(&mut self.new_types)
     }
 
-    /// Estimated memory of the strings that are currently defined, bytes.
+    /// Estimated memory of the current definitions, bytes.
     pub fn memory_bytes(&self) -> usize {
         let slots =
             self.texts.bytes() + self.operations.bytes() + self.series.bytes() + self.record_types.bytes();
