@@ -167,7 +167,7 @@ pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
 
-/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+/// Tags and names of the codecs, other than plain, that an encoder may choose if no compression is requested.
 pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     let written = LADDER.into_iter().map(|codec| (codec.tag(), codec.name()));
     written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
