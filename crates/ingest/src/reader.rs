@@ -13,7 +13,7 @@ pub struct Flaw {
     pub at: usize,
 }
 
-/// Reads a body from front to back. Every method consumes the item in its name or returns a [`Flaw`].
+/// Reads a body from front to back. Each reading method consumes the item in its name or returns a [`Flaw`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],

@@ -76,7 +76,8 @@ pub struct Given {
 pub struct Detected {
     pub dialect: Dialect,
     pub header: Vec<String>,
-    /// Bytes of the header with its line feed, and number of its rows. Both include leading blank rows.
+    /// Bytes of the header with its line feed and a byte order mark, and number of its rows. Both include leading blank
+    /// rows.
     pub header_bytes: usize,
     pub header_rows: u64,
     /// Settings for which another value fits the head equally well.

@@ -7,7 +7,7 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Sample, SampleSeries, Timesta
 use super::series::{SeriesIndex, SeriesTable};
 use super::text::{IN_STRINGS, unescape};
 
-/// The values of a body so far, and the number of values that each series had in the previous body.
+/// The values of a body so far, and the number of samples that each series had in its last body.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     /// The numbers and texts of the current line. The time of the line is not known yet.
