@@ -42,7 +42,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Sets the version, the reserved bytes and both checksums to valid values (`docs/format/chunk.md`).
+/// Sets the version, the kind, the reserved bytes and both checksums to valid values (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
     prefix[..5].copy_from_slice(b"TCHK\x01");
