@@ -6,8 +6,7 @@
 //! ```
 //! `detect.rs` finds the [`Dialect`] in a file's head, so that the command can show it before the import starts.
 //! `split.rs` cuts rows; `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number,
-//! column and value; the other cells of a wide row are kept. Empty cells of a wide row are
-//! skipped.
+//! column and value; the other cells of a wide row are kept. Empty cells of a wide row are skipped.
 mod detect;
 mod dialect;
 mod file_name;
