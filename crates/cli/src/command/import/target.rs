@@ -163,7 +163,7 @@ fn refused(answer: &str) -> (u64, Vec<String>) {
 }
 
 fn full(why: &str) -> Failure {
-    Failure::new(format!("the server is still out of capacity: {why}"))
+    Failure::new(format!("the store is still out of capacity: {why}"))
 }
 
 /// Waits for capacity, for at most [`PATIENCE`], or until the import is interrupted.
