@@ -132,15 +132,15 @@ impl Findings {
         self.print_texts();
         let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
         if doubts > 0 {
-            let files = if doubts == 1 { "file" } else { "files" };
-            eprintln!("warning: {doubts} more {files} have other possible readings, too");
+            let more = units::counted(doubts, "more warning", "more warnings");
+            eprintln!("warning: {more} about how files are read");
         }
         for warning in &self.warnings {
             eprintln!("warning: {warning}");
         }
         let more = self.late_doubts.saturating_sub(self.warnings.len() as u64);
         if more > 0 {
-            eprintln!("warning: {} of this kind", units::counted(more, "more file", "more files"));
+            eprintln!("warning: {} about whole files", units::counted(more, "more warning", "more warnings"));
         }
         if self.thinned > 0 {
             let samples = units::counted(self.thinned, "sample is", "samples are");
