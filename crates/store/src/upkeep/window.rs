@@ -184,8 +184,7 @@ pub async fn read(
                 break;
             }
         }
-        // The window does not end between rows with the same start, even if one of them is unreadable, because they must be read
-        // together.
+        // Rows with the same start must be read together: the window does not end between them, even if one is unreadable.
         torn_before = torn_before.max(key.start);
         let split = head.1.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
         let (Split { replacement, overhang, chunk }, row) = match split {
