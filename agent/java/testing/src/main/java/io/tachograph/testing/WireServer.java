@@ -78,6 +78,7 @@ public final class WireServer implements Closeable {
     /** All bytes sent by clients; null to keep none. */
     public volatile ByteArrayOutputStream copy;
 
+    /** Bytes of all received frames. */
     public volatile long allBytes;
 
     /** The first protocol error of a client; null if there was none. */
