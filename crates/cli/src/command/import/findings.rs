@@ -70,6 +70,7 @@ impl Findings {
         self.has_several_headers |= self.files > 0 && self.columns != columns;
         self.columns = columns;
         self.files += 1;
+        let room = (DOUBTS_NAMED_MAX as u64).saturating_sub(self.doubts);
         self.doubts += doubts.len() as u64;
         if self.quiet {
             return;
@@ -79,8 +80,8 @@ impl Findings {
             self.said += 1;
             eprintln!("{name}: {description}");
         }
-        if self.doubts <= DOUBTS_NAMED_MAX as u64 {
-            doubts.iter().for_each(|doubt| eprintln!("warning: {name}: {doubt}"));
+        for doubt in doubts.iter().take(usize::try_from(room).unwrap_or(usize::MAX)) {
+            eprintln!("warning: {name}: {doubt}");
         }
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
