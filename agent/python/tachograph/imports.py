@@ -1,4 +1,4 @@
-"""Records functions without decorators when their module is imported. The first finder in `sys.meta_path` detects the import.
+"""Records functions that patterns select, when their module is imported. The first finder in `sys.meta_path` detects the import.
 
 The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
 references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at

@@ -44,7 +44,7 @@ public final class Settings {
     /** Used as {@code token} if the given value cannot be read. It is not a valid token. */
     static final String UNREADABLE_TOKEN = " ";
 
-    /** The settings without which the agent must not connect if they are given. */
+    /** If one of these settings is given but cannot be read, the agent must not connect. */
     private static final Set<Setting> REQUIRED =
             EnumSet.of(Setting.TLS_CA, Setting.TOKEN, Setting.TOKEN_FILE);
 

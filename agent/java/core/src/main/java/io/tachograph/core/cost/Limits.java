@@ -64,7 +64,7 @@ public final class Limits {
         /** If the budget is exceeded and no method is left to switch off: the reason; else empty. */
         public String exhausted = "";
 
-        /** True if the agent is within its budget. */
+        /** True if the overhead is known and within its budget. */
         public boolean kept;
     }
 

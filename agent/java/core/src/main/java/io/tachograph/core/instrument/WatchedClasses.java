@@ -74,7 +74,7 @@ final class WatchedClasses {
         }
     }
 
-    /** Returns null if no rule has matched the class yet. */
+    /** Returns null if no decision is stored: no rule concerned the class at its last decision. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }

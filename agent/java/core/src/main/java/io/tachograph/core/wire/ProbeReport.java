@@ -8,7 +8,7 @@ public final class ProbeReport {
     /** Revision of the PROBES frame that this answers. */
     public long revision;
 
-    /** Number of methods that are recorded, aggregated, and switched off by a rule. */
+    /** Number of methods that are recorded, aggregated, and switched off by a rule or the agent. */
     public long on;
 
     public long aggregated;
