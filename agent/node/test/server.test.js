@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Tacho, outline, run, start, until } from './support/tacho.js';
+import { wiretap } from './support/wiretap.js';
 
 /** @type {Tacho} */
 let tacho;
@@ -94,6 +95,24 @@ test('a server that never answers does not delay the program', async () => {
   assert.match(ended.err, /ends before the server has everything/);
   silent.close();
 });
+
+for (const first of ['closes', 'resets', 'hangs']) {
+  // After 0 ms the program ends during the first attempt.
+  for (const pause of first === 'hangs' ? [0] : [0, 400]) {
+    test(`records arrive if a server ${first} the first connection and the program ends after ${pause} ms`, async () => {
+      const proxy = await wiretap(tacho, first, 1);
+      try {
+        const service = `${first} first, ${pause}`;
+        const { code, err } = await run(proxy, 'endings.js', { args: ['exit', String(pause)], service });
+        assert.equal(code, 4, err);
+        assert.equal((await tacho.operations(service)).get('inner')?.count, 100, err);
+        assert.equal(proxy.connections(), 2);
+      } finally {
+        proxy.close();
+      }
+    });
+  }
+}
 
 test('another kind of server is logged', async () => {
   const other = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1');

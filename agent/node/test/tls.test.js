@@ -12,6 +12,7 @@ import { createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
 import { Authority } from './support/certificates.js';
 import { PACKAGE, Tacho, outline, run, start, until } from './support/tacho.js';
+import { wiretap } from './support/wiretap.js';
 
 const place = mkdtempSync(join(tmpdir(), 'tachograph-tls-'));
 const [ours, other] = ['ours', 'other'].map((name) => new Authority(place, name));
@@ -84,6 +85,18 @@ for (const [how, code, signal] of ENDINGS) {
     });
   }
 }
+
+test('records arrive over TLS although the server closes two connections when the program ends', async () => {
+  const proxy = await wiretap(secured, 'closes', 2);
+  try {
+    const service = 'closed twice';
+    const { code, err } = await run(proxy, 'endings.js', { args: ['exit', '0'], service, env: trusting });
+    assert.equal(code, 4, err);
+    assert.equal((await secured.operations(service)).get('inner')?.count, 100, err);
+  } finally {
+    proxy.close();
+  }
+});
 
 test('records arrive with a client certificate', async () => {
   const { code, err } = await run(strict, 'endings.js', { args: ['natural', '0'], service: 's', env: { ...trusting, ...shown } });

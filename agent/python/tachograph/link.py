@@ -11,6 +11,7 @@ Before: outbox. After: crates/server/src/listen/connection.rs.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import random
 import select
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from .tls import Encrypted, Tls
 
 _GREETING_S = 5.0
+# The most that the time between two steps counts as waiting for the greeting. The sender's thread may be late on a busy machine,
+# and a step of TLS may take long. The server is not the cause of that.
+_STEP_S_MAX = 0.1
+# Pause before the next attempt when the program ends.
+_ENDING_S = 0.1
 # Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this.
 _NEEDS_TLS = 11
 _UNAUTHORIZED = 12
@@ -60,12 +66,14 @@ class State(Enum):
 
 
 class RefusalError(Exception):
-    """The server sent ERROR. `pause_s`: time until the next attempt. `is_of_token`: the token is the reason."""
+    """The server sent ERROR. `pause_s`: time until the next attempt. `is_of_token`: the token is the reason. `is_lasting`: the
+    server would also refuse the next attempt."""
 
-    def __init__(self, message: str, pause_s: float, is_of_token: bool = False) -> None:
+    def __init__(self, message: str, pause_s: float, is_of_token: bool = False, is_lasting: bool = True) -> None:
         super().__init__(message)
         self.pause_s = pause_s
         self.is_of_token = is_of_token
+        self.is_lasting = is_lasting
 
 
 class Link:
@@ -102,18 +110,25 @@ class Link:
         self.out = b""
         self.dictionary_sent = 0
         self.attempts = 0
-        self.deadline = monotonic()
+        # The time of the next attempt; and if the program ends.
+        self.due = self.due_at_end = monotonic()
+        # True while a program that ends waits for the server. Attempts then follow each other soon.
+        self.is_ending = False
+        # False if another attempt would fail, too, unless the server or a setting changes: no program listens at the address, a
+        # certificate is not trusted, the token is refused.
+        self.is_hopeful = True
+        self.stepped_at = self.waited_s = 0.0
         self.backoff_s = _BACKOFF_S[0]
         self.heartbeat_s = 5.0
         self.heard_at = self.pinged_at = self.hold_until = 0.0
         self.dropped_at_ping = 0
         self.outage = Outage(address, totals, log)
-        self.has_failed = False
 
-    @property
-    def is_first_try(self) -> bool:
-        """True during the first connection attempt. A program that ends early may wait briefly for this attempt."""
-        return not self.has_failed and self.state is not State.OPEN
+    def may_open(self, until: float) -> bool:
+        """True if the connection is open, or may open before this time of a program that ends."""
+        if self.state is State.OPEN:
+            return True
+        return self.is_hopeful and (self.state is not State.RESTING or self.due_at_end < until)
 
     @property
     def is_busy(self) -> bool:
@@ -132,7 +147,7 @@ class Link:
         now = monotonic()
         try:
             if self.state is State.RESTING:
-                if now >= self.deadline:
+                if now >= (self.due_at_end if self.is_ending else self.due):
                     self.token_read = self.token.read()
                     self.state = State.RESOLVING
                     self.resolver = Resolver(self.address)
@@ -150,15 +165,22 @@ class Link:
                 self._expire(now)
                 self.outage.look(now)
         except wire.DamagedError as e:
+            self.is_hopeful = False
             self._fail(now, messages.server_is_other(e), self._next_backoff())
         except RefusalError as e:
+            self.is_hopeful = not e.is_lasting
             self._fail(now, str(e), e.pause_s, e.is_of_token)
         except OSError as e:
+            is_reached = self.state in (State.HANDSHAKE, State.GREETING, State.OPEN) or e.errno == errno.ECONNRESET
+            self.is_hopeful = is_reached and not getattr(e, "is_of_tls", False)
             self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
+            self.due_at_end = now + _ENDING_S
 
     def close(self) -> None:
-        """Called when the program ends. Logs pending outages, sends BYE if connected, and closes the socket."""
+        """Called when the program ends. Logs pending outages, sends BYE if connected, and closes the socket. No attempt to connect
+        follows."""
         self.outage.tell_past(monotonic())
+        self.due = self.due_at_end = math.inf
         if self.socket is not None:
             try:
                 if self.state is State.OPEN and not self.out:
@@ -192,7 +214,7 @@ class Link:
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.state = State.CONNECTING
-        self.deadline = now + _GREETING_S
+        self.stepped_at, self.waited_s = now, 0.0
         code = self.socket.connect_ex(address)
         if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
             raise OSError(code, os.strerror(code).lower())
@@ -217,6 +239,7 @@ class Link:
             self._secure()
 
     def _secure(self) -> None:
+        self.is_hopeful = True
         if self.tls is None:
             self._greet()
         else:
@@ -241,7 +264,10 @@ class Link:
         if self.state is State.OPEN:
             if now - self.heard_at > 3 * self.heartbeat_s:
                 raise TimeoutError(messages.server_silent(f"{3 * self.heartbeat_s:g} s"))
-        elif now > self.deadline:
+            return
+        self.waited_s += min(now - self.stepped_at, _STEP_S_MAX)
+        self.stepped_at = now
+        if self.waited_s > _GREETING_S:
             raise TimeoutError(f"no answer within {_GREETING_S:g} s")
 
     def _next_backoff(self) -> float:
@@ -254,8 +280,7 @@ class Link:
         was_open = self.state is State.OPEN
         self.forget()
         self.out = b""
-        self.deadline = now + pause_s
-        self.has_failed = True
+        self.due = self.due_at_end = now + pause_s
         self.outbox.rewind()
         self.outage.failed(now, was_open, why, is_of_token)
 
@@ -318,8 +343,8 @@ class Link:
         text = messages.tls_required(code) if code == _NEEDS_TLS else messages.server_refuses(message, code)
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail again in the same way
-        is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)
-        return RefusalError(text, max(_PAUSE_S, self._next_backoff()) if is_worth_it else _REFUSED_S)
+        pause_s = max(_PAUSE_S, self._next_backoff()) if code in (1, 3, 4, 5, 7, 8, 9) else _REFUSED_S
+        return RefusalError(text, pause_s, is_lasting=code not in (1, 7, 8, 9))
 
     def _token_refusal(self, code: int, message: str) -> RefusalError:
         step = self.token_pause_s

@@ -36,11 +36,12 @@ _PAUSE_S = 1.0
 class Flush:
     """A wait for the acknowledgement of all records so far. `seq`: number of the last frame with such records; None if it is not
     known yet. `is_last`: the program ends, so the agent's own counts are sent, too, and the sender does not wait for a server
-    that is not connected.
+    that is not connected and will not be connected before the time `until`.
     """
 
-    def __init__(self, is_last: bool) -> None:
+    def __init__(self, is_last: bool, until: float) -> None:
         self.is_last = is_last
+        self.until = until
         self.seq: Optional[int] = None
         self.done = allocate_lock()
         self.done.acquire()
@@ -115,7 +116,7 @@ class Sender:
         in time."""
         if self.thread is None or self.thread == get_ident():
             return False
-        flush = Flush(is_last)
+        flush = Flush(is_last, monotonic() + wait_s)
         self.flushes.append(flush)
         self.home.wake()
         return flush.done.acquire(timeout=wait_s) and flush.is_acknowledged
@@ -164,6 +165,7 @@ class Sender:
                 self.link.ping_soon()
         self.outbox.close()
         self.totals.bytes_queued = self.outbox.bytes
+        self.link.is_ending = any(flush.is_last for flush in flushes)
         self.link.step()
         for flush in flushes:
             self._end_flush(flush)
@@ -197,7 +199,7 @@ class Sender:
     def _end_flush(self, flush: Flush) -> None:
         link = self.link
         is_open = link.state is State.OPEN
-        is_hopeless = not is_open and not link.is_first_try and flush.is_last
+        is_hopeless = flush.is_last and not link.may_open(flush.until)
         flush.is_acknowledged = is_open and self.outbox.has_all(flush.seq or 0) and not link.is_busy
         if is_hopeless or flush.is_acknowledged:
             self.totals.bytes_queued = self.outbox.bytes

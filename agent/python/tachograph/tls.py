@@ -29,6 +29,9 @@ _OTHER_NAME = (62, 64)
 class TlsError(OSError):
     """The message states the setting, or the cause at the server."""
 
+    # Unlike other faults of a connection, another attempt has the same result.
+    is_of_tls = True
+
 
 class Tls:
     """The settings. The files are read at each connection, so that renewed certificates are used."""

@@ -262,7 +262,7 @@ class Conversations(LinkTest):
         self.says(error(4))
         self.until(lambda: self.link.state is link.State.RESTING)
         self.drop_peer()
-        self.link.deadline = 0.0
+        self.link.due = 0.0
         self.opened()
         self.assertRegex(self.said[-1], "^connected again to .*; 3 calls, 0 samples and 0 entries were dropped in the meantime$")
 
@@ -360,8 +360,8 @@ class Conversations(LinkTest):
         self.until(lambda: self.link.state is link.State.RESTING)
         self.assertIn(f"the server refuses: text (error {code})", self.said[-1])
         self.assertEqual((len(self.outbox.waiting), self.totals.calls_dropped), (1, 0) if is_kept else (0, 3))
-        self.assertGreaterEqual(self.link.deadline, before + pause_s)
-        self.assertLessEqual(self.link.deadline, time.monotonic() + max(pause_s, 5))
+        self.assertGreaterEqual(self.link.due, before + pause_s)
+        self.assertLessEqual(self.link.due, time.monotonic() + max(pause_s, 5))
 
     def test_another_kind_of_server(self) -> None:
         for answer, words in [
@@ -393,16 +393,97 @@ class Conversations(LinkTest):
         self.listener.close()
         with mock.patch.object(link, "monotonic") as clock:
             waits = []
-            self.link.deadline = 0.0
+            self.link.due = 0.0
             clock.return_value = 0.0
             for _ in range(10):
-                while self.link.state is not link.State.RESTING or self.link.deadline <= clock.return_value:
+                while self.link.state is not link.State.RESTING or self.link.due <= clock.return_value:
                     self.link.step()
-                waits.append(self.link.deadline - clock.return_value)
-                clock.return_value = self.link.deadline
+                waits.append(self.link.due - clock.return_value)
+                clock.return_value = self.link.due
         for wait, step in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5)):
             self.assertTrue(step / 2 <= wait <= step, waits)
         self.assertEqual(len(self.said), 1, "an outage is logged once")
+
+
+class Endings(LinkTest):
+    """A program that ends may wait for a server that was reached, but not for a server that is absent or refuses."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.put("a")
+
+    def ends(self) -> None:
+        """The program ends, and the server answers the next attempt."""
+        self.link.is_ending = True
+        self.drop_peer()
+        self.assertTrue(self.link.may_open(time.monotonic() + 60))
+        self.opened()
+        self.hears("PING 0 0 0 " + str(self.outbox.bytes), "DICT", "DATA 1")
+
+    def test_after_a_connection_that_was_closed(self) -> None:
+        self.hears("HELLO")
+        self.drop_peer()
+        self.until(lambda: self.said)
+        self.ends()
+
+    def test_after_a_connection_without_an_answer(self) -> None:
+        with mock.patch.object(link, "_GREETING_S", 0.05):
+            self.until(lambda: self.said)
+        self.ends()
+
+    def test_after_an_open_connection_that_was_lost(self) -> None:
+        self.opened()
+        self.hang_up()
+        self.ends()
+
+    def test_the_pause_of_earlier_failures_does_not_apply(self) -> None:
+        self.link.backoff_s = 3_600.0
+        self.hears("HELLO")
+        self.drop_peer()
+        self.until(lambda: self.said)
+        for _ in range(20):
+            self.link.step()
+        self.assertIs(self.link.state, link.State.RESTING)
+        self.ends()
+
+    def test_no_wait_for_an_absent_server(self) -> None:
+        self.assertTrue(self.link.may_open(time.monotonic() + 60), "the first attempt")
+        self.listener.close()
+        while not self.said:
+            self.link.step()
+        self.assertFalse(self.link.may_open(time.monotonic() + 60))
+
+    def test_a_server_that_refuses_is_asked_again_after_its_pause_only(self) -> None:
+        for code, is_hopeful in [(1, True), (7, True), (8, True), (9, True), (2, False), (4, False), (5, False), (12, False)]:
+            with self.subTest(code):
+                self.again()
+                self.link.is_ending = True
+                self.hears("HELLO")
+                self.says(error(code))
+                self.until(lambda: self.said)
+                failed_at = time.monotonic()
+                self.assertIs(self.link.may_open(failed_at + 3_600), is_hopeful)
+                self.assertFalse(self.link.may_open(failed_at), "the pause is longer than the time that is left")
+                self.assertGreaterEqual(self.link.due_at_end, failed_at)
+
+    def test_another_kind_of_server_is_not_asked_again(self) -> None:
+        self.hears("HELLO")
+        self.says(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        self.until(lambda: self.said)
+        self.assertFalse(self.link.may_open(time.monotonic() + 60))
+
+    def test_time_in_which_the_sender_does_not_run_is_not_the_servers_silence(self) -> None:
+        self.hears("HELLO")
+        with mock.patch.object(link, "monotonic") as clock:
+            clock.return_value = time.monotonic()
+            for _ in range(40):  # 40 s of the clock, 4 s of the limit
+                clock.return_value += 1.0
+                self.link.step()
+            self.assertEqual(self.said, [])
+            for _ in range(11):
+                clock.return_value += 1.0
+                self.link.step()
+        self.assertIn("no answer within 5 s", self.said[0])
 
 
 if __name__ == "__main__":

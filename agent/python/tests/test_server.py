@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 from .server import PATIENCE_S, ServerTest, until
+from .wiretap import Wiretap
 
 SHOP = """
 import sqlite3
@@ -306,6 +307,21 @@ print(sum(f() for _ in range(1000)))
             if address != "no.such.host.invalid:7071":  # a name server may take longer than the program
                 self.assertIn(words, err)
             self.assertNotIn("Traceback", err)
+
+    def test_records_arrive_although_the_first_connection_fails_when_the_program_ends(self) -> None:
+        source = """
+import tachograph
+tachograph.start()
+@tachograph.record
+def f(): pass
+for _ in range(1000): f()
+"""
+        for first in ("closes", "hangs"):
+            with self.subTest(first), Wiretap(self.server.address, first) as proxy:
+                service = f"{self.service}_{first}"
+                _, err = self.run_program(source, server=proxy.address, service=service)
+                self.assertEqual(self.server.counts(service), {"app.f": 1000}, err)
+                self.assertEqual(proxy.connections, 2)
 
     def test_an_unwritable_log_is_reported_on_standard_error(self) -> None:
         source = "import tachograph\ntachograph.start()\n"

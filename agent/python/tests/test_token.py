@@ -113,7 +113,7 @@ class Refusals(LinkTest):
 
     def refused(self, *answer: Any) -> None:
         """The server answers HELLO with a refusal."""
-        self.link.deadline = 0.0
+        self.link.due = 0.0
         self.hears("HELLO")
         self.says(refusal(*answer))
         self.until(lambda: self.link.state is link.State.RESTING)
@@ -147,9 +147,9 @@ class Refusals(LinkTest):
         for step in (1, 2, 4, 8, 16, 32, 60, 60):
             before = link.monotonic()
             self.refused(12)
-            self.assertGreaterEqual(self.link.deadline, before + step / 2)
-            self.assertLessEqual(self.link.deadline, link.monotonic() + step)
-        self.link.deadline = 0.0
+            self.assertGreaterEqual(self.link.due, before + step / 2)
+            self.assertLessEqual(self.link.due, link.monotonic() + step)
+        self.link.due = 0.0
         self.opened()
         self.assertEqual(self.link.token_pause_s, 1)
         self.assertRegex(self.last(), r"^connected to .* after \d+ s; nothing was dropped in the meantime$")

@@ -1,12 +1,14 @@
 // Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
 // event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS, another thread encrypts the
-// data and sends it on its own connection (`relay.js`). Without a connection, and without an attempt to connect, this code
-// returns at once.
+// data and sends it on its own connection (`relay.js`). If the connection fails, such a thread connects again, until the
+// deadline. If another attempt would fail, too, because no program listens at the address, for example, this code returns at
+// once.
 //
 // Before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. After: the process ends.
 
 import { readSync, writeSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
+import { Lost } from './failure.js';
 import { Refused } from './protocol.js';
 import { Relay } from './relay.js';
 
@@ -17,7 +19,11 @@ import { Relay } from './relay.js';
  * @property {() => Uint8Array} read returns an empty array if nothing has arrived
  * @property {() => void} end closes it when everything is written
  * @property {boolean} isClosed true after `end` has closed the connection
+ * @property {number} greetingMs longest wait for the answer to HELLO
  */
+
+/** Limit of `greetingMs` for a socket of the link. */
+const GREETING_MS = 5_000;
 
 const CHUNK_BYTES = 262_144;
 const EMPTY = Buffer.alloc(0);
@@ -30,18 +36,56 @@ const EMPTY = Buffer.alloc(0);
  * @returns {boolean} true if the server has acknowledged everything
  */
 export function farewell(link, outbox, deadline, isLast) {
-  try {
-    const peer = link.tls === null ? descriptor(link) : relay(link, link.tls);
-    if (peer !== null) {
-      talk(peer, link, outbox, deadline, isLast);
+  while (mayConnect(link, deadline)) {
+    try {
+      const peer = connection(link);
+      if (peer !== null) {
+        talk(peer, link, outbox, deadline, isLast);
+      }
+      break;
+    } catch (error) {
+      if (error instanceof Refused && error.isOfToken) {
+        link.log.say(error.message);
+      }
+      link.log.detail(`the farewell ended early: ${error}`);
+      link.failAtEnd(error);
     }
-  } catch (error) {
-    if (error instanceof Refused && error.isOfToken) {
-      link.log.say(error.message);
-    }
-    link.log.detail(`the farewell ended early: ${error}`);
   }
   return outbox.isAcknowledged();
+}
+
+/**
+ * True if there is a connection or an attempt to connect, or if another attempt may help. Waits for the time of that attempt.
+ * @param {import('./link.js').Link} link
+ * @param {number} deadline
+ */
+function mayConnect(link, deadline) {
+  if (link.socket !== null || link.relay !== null) {
+    return true;
+  }
+  if (!link.isHopeful || link.dueAtEnd >= deadline) {
+    return false;
+  }
+  while (performance.now() < link.dueAtEnd) {
+    pause();
+  }
+  return true;
+}
+
+/**
+ * The current connection, or a new one.
+ * @param {import('./link.js').Link} link
+ * @returns {Peer | null} null on a platform that hides the descriptor, or if the token must not be sent
+ */
+function connection(link) {
+  if (link.relay === null && link.tls === null && link.socket !== null) {
+    return descriptor(link);
+  }
+  if (link.relay === null && (link.tls !== null || link.mayGreet())) {
+    link.close(); // the other connection sends unacknowledged frames again
+    link.relay = new Relay(link.tls, link.address);
+  }
+  return link.relay;
 }
 
 /**
@@ -68,20 +112,8 @@ function descriptor(link) {
       ),
     end: () => {},
     isClosed: true, // the kernel sends the rest
+    greetingMs: GREETING_MS,
   };
-}
-
-/**
- * @param {import('./link.js').Link} link
- * @param {import('./tls.js').Tls} tls
- * @returns {Peer | null} null without a connection
- */
-function relay(link, tls) {
-  if (link.relay === null && link.socket !== null) {
-    link.close(); // the other connection sends unacknowledged frames again
-    link.relay = new Relay(tls, link.address);
-  }
-  return link.relay;
 }
 
 /**
@@ -100,6 +132,7 @@ function talk(peer, link, outbox, deadline, isLast) {
     protocol.connected(performance.now()); // the socket may still be connecting: writes are repeated until it is connected
   }
   protocol.pingSoon();
+  const greeted = performance.now() + peer.greetingMs;
   for (let now = performance.now(); now < deadline; now = performance.now()) {
     if (out.length === 0) {
       out = protocol.next(now, CHUNK_BYTES) ?? EMPTY;
@@ -119,6 +152,9 @@ function talk(peer, link, outbox, deadline, isLast) {
         untilClosed(peer, deadline);
       }
       return;
+    }
+    if (protocol.state === 'greeting' && now > greeted) {
+      throw new Lost(`no answer within ${peer.greetingMs} ms`);
     }
     if (written === 0 && read.length === 0) {
       pause();
@@ -146,7 +182,7 @@ function attempt(operation) {
   try {
     const count = operation();
     if (count === 0) {
-      throw new Error('the server closed the connection');
+      throw new Lost('the server closed the connection');
     }
     return count;
   } catch (error) {

@@ -15,11 +15,14 @@ import { performance } from 'node:perf_hooks';
 import * as messages from '../messages.js';
 import { isLoopback } from '../secret.js';
 import { Damaged } from '../wire/reader.js';
+import { Lost, isPassing } from './failure.js';
 import { Outage } from './outage.js';
 import { Refused } from './protocol.js';
 
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_LAST_MS = 5_000;
+/** Pause before the next attempt when the program ends. */
+const ENDING_MS = 100;
 /** Interval of checks: heartbeat, silence, pending log lines. */
 const CHECK_MS = 500;
 /** Largest write to the socket. */
@@ -43,6 +46,14 @@ export class Link {
     /** @type {import('node:net').Socket | null} */
     this.socket = null;
     this.isConnected = false;
+    this.isReached = false;
+    /**
+     * False if the last attempt has shown that another one would fail, too: no program listens at the address, a certificate is
+     * not trusted, the token is refused.
+     */
+    this.isHopeful = true;
+    /** The time of the next attempt if the program ends, ms. */
+    this.dueAtEnd = 0;
     this.isEnded = false;
     this.isClearTold = false;
     this.backoffMs = BACKOFF_FIRST_MS;
@@ -67,7 +78,7 @@ export class Link {
       this.protocol.token.readNow();
       this.#connect();
     } catch (error) {
-      this.#fail(/** @type {Error} */ (error).message, 0);
+      this.#failWith(error, /** @type {Error} */ (error).message);
     }
   }
 
@@ -79,7 +90,7 @@ export class Link {
       await this.protocol.token.read();
       this.#connect();
     } catch (error) {
-      this.#fail(/** @type {Error} */ (error).message, 0);
+      this.#failWith(error, /** @type {Error} */ (error).message);
     }
   }
 
@@ -87,14 +98,16 @@ export class Link {
     if (this.isEnded) {
       return;
     }
+    this.isReached = false;
     let socket;
     try {
       socket = connect({ ...this.address, noDelay: true });
     } catch (error) {
-      this.#fail(this.#cause(error), 0);
+      this.#failWith(error);
       return;
     }
     socket.unref();
+    socket.on('connect', () => this.socket === socket && (this.isReached = true));
     const { tls } = this;
     if (tls === null) {
       this.#use(socket, 'connect');
@@ -120,7 +133,7 @@ export class Link {
       }
     } catch (error) {
       if (mine()) {
-        this.#fail(this.#cause(error), 0);
+        this.#failWith(error);
       }
     }
   }
@@ -137,8 +150,8 @@ export class Link {
   #watch(socket) {
     this.socket = socket;
     const mine = () => this.socket === socket;
-    socket.on('error', (error) => mine() && this.#fail(this.#cause(error), 0));
-    socket.on('close', () => mine() && this.#fail(messages.SERVER_CLOSED, 0));
+    socket.on('error', (error) => mine() && this.#failWith(error));
+    socket.on('close', () => mine() && this.#failWith(new Lost(), messages.SERVER_CLOSED));
     return mine;
   }
 
@@ -164,7 +177,7 @@ export class Link {
 
   #connected() {
     if (!this.mayGreet()) {
-      this.#fail(messages.TOKEN_IN_CLEAR, 0);
+      this.#failWith(null, messages.TOKEN_IN_CLEAR);
       return;
     }
     this.isConnected = true;
@@ -181,10 +194,9 @@ export class Link {
     } catch (error) {
       if (error instanceof Refused) {
         this.#fail(error.message, error.pauseMs, dropped, error.isOfToken);
-      } else if (error instanceof Damaged) {
-        this.#fail(messages.serverIsOther(error.message), 0);
+        this.#expect(!error.isLasting, error.pauseMs);
       } else {
-        this.#fail(String(error), 0);
+        this.#failWith(error, error instanceof Damaged ? messages.serverIsOther(error.message) : String(error));
       }
       return;
     }
@@ -236,13 +248,44 @@ export class Link {
     this.checkedAt = now;
     const silence = this.isConnected ? protocol.silence(now) : null;
     if (silence !== null) {
-      this.#fail(silence, 0);
+      this.#failWith(new Lost(), silence);
     } else if (this.socket !== null && !this.isConnected && now - protocol.lastHeard > 10 * CHECK_MS) {
-      this.#fail('no answer to the attempt to connect', 0);
+      this.#failWith(this.isReached ? new Lost() : null, 'no answer to the attempt to connect');
     } else {
       this.outage.look(now);
       this.pump();
     }
+  }
+
+  /**
+   * The connection, or the attempt to connect, has failed.
+   * @param {unknown} error
+   * @param {string} [why] the reason for the log
+   */
+  #failWith(error, why = this.#cause(error)) {
+    this.#fail(why, 0);
+    this.#expect(isPassing(error), ENDING_MS);
+  }
+
+  /** @param {boolean} isHopeful another attempt may help @param {number} pauseMs the pause before it if the program ends */
+  #expect(isHopeful, pauseMs) {
+    this.isHopeful = isHopeful;
+    this.dueAtEnd = performance.now() + pauseMs;
+  }
+
+  /**
+   * The connection of a farewell has failed.
+   * @param {unknown} error
+   */
+  failAtEnd(error) {
+    if (error instanceof Refused) {
+      this.#expect(!error.isLasting, error.pauseMs);
+    } else {
+      this.#expect(isPassing(error), ENDING_MS);
+    }
+    this.close();
+    this.relay = null;
+    this.rest = null;
   }
 
   /**

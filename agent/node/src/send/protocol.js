@@ -35,11 +35,13 @@ export class Refused extends Error {
    * @param {string} message
    * @param {number} pauseMs minimum pause before the next attempt
    * @param {boolean} [isOfToken] the token is the reason
+   * @param {boolean} [isLasting] the server would also refuse the next attempt
    */
-  constructor(message, pauseMs, isOfToken = false) {
+  constructor(message, pauseMs, isOfToken = false, isLasting = true) {
     super(message);
     this.pauseMs = pauseMs;
     this.isOfToken = isOfToken;
+    this.isLasting = isLasting;
   }
 }
 
@@ -171,7 +173,8 @@ export class Protocol {
     if ([3, 4, 5].includes(code)) {
       this.outbox.discard(this.totals); // the same frames would fail again in the same way
     }
-    return new Refused(text, code === 2 || code === 6 || code > 9 ? REFUSED_MS : PAUSE_MS);
+    const isLasting = ![1, 7, 8, 9].includes(code);
+    return new Refused(text, code === 2 || code === 6 || code > 9 ? REFUSED_MS : PAUSE_MS, false, isLasting);
   }
 
   /** @param {number} code @param {string} message */

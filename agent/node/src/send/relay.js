@@ -1,10 +1,11 @@
-// A connection with TLS for the end of the process. Encryption needs an event loop, and the event loop of this thread no
-// longer runs. So another thread connects, and passes bytes between a port and the server.
+// A connection for the end of the process, with TLS or if the earlier connection has failed. Encryption and a new connection need
+// an event loop, and the event loop of this thread no longer runs. So another thread connects, and passes bytes between a port
+// and the server.
 //
 //   message to the thread    bytes   to be sent to the server
 //                            null    no more bytes follow: the thread closes the connection when it has sent all
 //   message from the thread  bytes   received from the server
-//                            text    the connection has failed; the text is the cause
+//                            object  the connection has failed; the object is a `Failure`
 //                            null    the connection is closed
 //
 // Before: `farewell.js`. After: `relay-thread.js`.
@@ -12,12 +13,17 @@
 import { existsSync } from 'node:fs';
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import * as messages from '../messages.js';
+import { Lost } from './failure.js';
+
+/** @typedef {{ cause: string, isPassing: boolean }} Failure `isPassing`: another attempt may help */
 
 const EMPTY = Buffer.alloc(0);
+/** Longest wait for the answer to HELLO, from the start of the thread. */
+const GREETING_MS = 15_000;
 
 export class Relay {
   /**
-   * @param {import('./tls.js').Tls} tls
+   * @param {import('./tls.js').Tls | null} tls null: the connection is not encrypted
    * @param {{ host: string, port: number }} address
    * @throws {Error} if there is no file for the thread, because the program was bundled into one file without it
    */
@@ -34,7 +40,7 @@ export class Relay {
       env: { ...process.env, NODE_OPTIONS: '' },
       stdout: true,
       stderr: true,
-      workerData: { port: port2, files: tls.files, address },
+      workerData: { port: port2, files: tls?.files ?? null, address },
       transferList: [port2],
     });
     thread.on('error', () => {}); // the caller waits for a limited time
@@ -42,6 +48,8 @@ export class Relay {
     port1.unref();
     this.isEnding = false;
     this.isClosed = false;
+    /** The start of the thread is part of the time. */
+    this.greetingMs = GREETING_MS;
   }
 
   /** @param {Uint8Array} bytes @returns {number} written bytes: all of them */
@@ -53,11 +61,11 @@ export class Relay {
   /** @returns {Uint8Array} empty if nothing has arrived @throws {Error} if the connection has failed */
   read() {
     const { message } = receiveMessageOnPort(this.port) ?? { message: EMPTY };
-    if (typeof message === 'string') {
-      throw new Error(message);
+    if (message !== null && 'cause' in message) {
+      throw new (message.isPassing ? Lost : Error)(message.cause);
     }
     if (message === null && !this.isEnding) {
-      throw new Error(messages.SERVER_CLOSED);
+      throw new Lost(messages.SERVER_CLOSED);
     }
     this.isClosed ||= message === null;
     return message ?? EMPTY;

@@ -1,13 +1,24 @@
-// A proxy in front of the server that passes on and stores all bytes that a program sends.
+// A proxy in front of the server that passes on and stores all bytes that a program sends. It can fail the first connections.
 
 import { connect, createServer } from 'node:net';
 
-/** @param {{ records: string }} tacho */
-export async function wiretap(tacho) {
+/**
+ * @param {{ records: string }} tacho
+ * @param {'closes' | 'hangs' | 'resets'} [first] how the first connections fail
+ * @param {number} [failures] number of connections that fail
+ */
+export async function wiretap(tacho, first = 'closes', failures = 0) {
   const [host, port] = tacho.records.split(':');
   /** @type {Buffer[]} */
   const heard = [];
+  let connections = 0;
+  const hanging = [];
   const server = createServer((client) => {
+    if (++connections <= failures) {
+      client.on('error', () => {});
+      ({ closes: () => client.end(), hangs: () => hanging.push(client), resets: () => client.resetAndDestroy() })[first]();
+      return;
+    }
     const behind = connect(Number(port), host);
     client.on('data', (data) => heard.push(data));
     client.pipe(behind).pipe(client);
@@ -18,6 +29,10 @@ export async function wiretap(tacho) {
   return {
     records: `127.0.0.1:${own}`,
     heard: () => Buffer.concat(heard).toString('latin1'),
-    close: () => server.close(),
+    connections: () => connections,
+    close: () => {
+      server.close();
+      for (const client of hanging) client.destroy();
+    },
   };
 }

@@ -69,7 +69,7 @@ class TlsIT {
         return Program.on(jdk, "burst", "1000")
                 .with("TACHO_SERVER", address)
                 .with("TACHO_TLS_CA", ca)
-                .with("TACHO_FLUSH_MAX", "30s");
+                .with("TACHO_FLUSH_MAX", "60s");
     }
 
     private static Program showing(Program program, Authority.Pair pair) {
@@ -104,6 +104,17 @@ class TlsIT {
     void recordsArriveOverTls(int jdk) throws Exception {
         try (WireServer server = secured()) {
             succeeds(server, program(jdk, server.address(), ours.file));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"CLOSING_ONCE", "HANGING_ONCE"})
+    void recordsArriveAfterAConnectionWithoutAHandshake(WireServer.Mode first) throws Exception {
+        try (WireServer server = secured()) {
+            server.mode = first;
+            Program program = program(17, server.address(), ours.file);
+            succeeds(server, program);
+            assertEquals(2, server.connections, program.describe());
         }
     }
 

@@ -39,6 +39,13 @@ public final class WireServer implements Closeable {
         SILENT,
         /** Accepts and never reads. */
         DEAF,
+        /** Closes the next connection at once, and follows the protocol after that. */
+        CLOSING_ONCE,
+        /**
+         * Accepts the next connection and never reads from it. Follows the protocol on further
+         * connections.
+         */
+        HANGING_ONCE,
         /** Answers HELLO with invalid bytes. */
         GARBAGE,
         /** Answers HELLO with ERROR {@link #errorCode}. */
@@ -89,6 +96,8 @@ public final class WireServer implements Closeable {
     private final int port;
     private volatile ServerSocket listener;
     private volatile Socket client;
+    /** The connection of {@link Mode#HANGING_ONCE}. */
+    private volatile Socket hanging;
     private volatile Probed probed;
     private byte[] probes;
     private OutputStream toClient;
@@ -168,9 +177,10 @@ public final class WireServer implements Closeable {
     /** Simulates a crash: closes the port and the connection. */
     public void stop() throws IOException {
         listener.close();
-        Socket socket = client;
-        if (socket != null) {
-            socket.close();
+        for (Socket socket : new Socket[] {client, hanging}) {
+            if (socket != null) {
+                socket.close();
+            }
         }
     }
 
@@ -250,7 +260,12 @@ public final class WireServer implements Closeable {
                                     Socket accepted = socket.accept();
                                     client = accepted;
                                     connections++;
-                                    connection(accepted);
+                                    if (mode == Mode.HANGING_ONCE) {
+                                        mode = Mode.GOOD;
+                                        hanging = accepted;
+                                    } else {
+                                        connection(accepted);
+                                    }
                                 } catch (EOFException
                                         | java.net.SocketException
                                         | SSLException e) {
@@ -269,6 +284,10 @@ public final class WireServer implements Closeable {
         try (socket) {
             synchronized (this) {
                 toClient = null;
+            }
+            if (mode == Mode.CLOSING_ONCE) {
+                mode = Mode.GOOD;
+                return;
             }
             if (mode == Mode.DEAF) {
                 while (mode == Mode.DEAF && !socket.isClosed()) {

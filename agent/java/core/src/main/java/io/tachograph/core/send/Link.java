@@ -33,8 +33,6 @@ import java.util.function.Function;
  * Before: {@link Outbox}. After: {@code crates/server/src/listen/connection.rs}.
  */
 final class Link {
-    private static final long GREETING_NANOS = 5_000_000_000L;
-
     /** Pause after an answer that would be the same after an immediate retry. */
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
@@ -90,6 +88,7 @@ final class Link {
     private final ProbeMailbox probes;
     private final AgentLog log;
     private final Outages outages;
+    private final Attempts attempts = new Attempts(System.nanoTime());
     private final Backoff backoff = new Backoff();
     private final Backoff tokenBackoff = new Backoff(PAUSE_NANOS, TOKEN_NANOS_MAX);
 
@@ -110,14 +109,12 @@ final class Link {
     private int dictionarySent;
     private int recordTypesSent;
     private boolean takesRecords;
-    private long deadline;
     private long heartbeatNanos;
     private long lastHeard;
     private long lastPing;
     private long droppedAtPing;
     private long holdUntil;
     private boolean holding;
-    private boolean failedOnce;
 
     /** True if PROBES arrived on this connection. The server then supports PROBED. */
     private boolean probesHeard;
@@ -150,7 +147,6 @@ final class Link {
         this.totals = totals;
         this.log = log;
         this.outages = new Outages(log, totals);
-        this.deadline = System.nanoTime();
     }
 
     State state() {
@@ -158,10 +154,16 @@ final class Link {
     }
 
     /**
-     * True during the first connection attempt. A program that ends early may wait briefly for it.
+     * @param isEnding true while a program that ends waits for the server. Attempts then follow each
+     *     other soon.
      */
-    boolean isFirstTry() {
-        return !failedOnce && state != State.OPEN;
+    void ending(boolean isEnding) {
+        attempts.ending(isEnding);
+    }
+
+    /** True if the connection is open, or may open before this time. */
+    boolean mayOpen(long until) {
+        return state == State.OPEN || attempts.mayOpen(until, state == State.RESTING);
     }
 
     /** True if a pending operation would make progress within a few milliseconds. */
@@ -175,7 +177,7 @@ final class Link {
         try {
             switch (state) {
                 case RESTING:
-                    if (now - deadline >= 0) {
+                    if (attempts.isDue(now)) {
                         tokenRead = token.read();
                         state = State.RESOLVING;
                         resolver.start();
@@ -202,22 +204,32 @@ final class Link {
                     outages.catchUp(resolver.address().toString(), false, now);
             }
         } catch (FrameReader.Damaged e) {
-            fail(now, Messages.serverIsOther(e.getMessage()), backoff.next(), false);
+            attempts.failed(Attempts.Failure.LASTING, now, backoff.next());
+            fail(now, Messages.serverIsOther(e.getMessage()), false);
         } catch (Refused e) {
-            fail(now, e.getMessage(), e.pauseNanos, e.isOfToken);
+            attempts.failed(e.failure(), now, e.pauseNanos);
+            fail(now, e.getMessage(), e.isOfToken);
             if (e.isFinal) {
                 // Called after the outage has begun, so that the records count as dropped during
                 // the outage.
                 outbox.discard(totals);
             }
         } catch (IOException | RuntimeException e) {
-            fail(now, reason(e), backoff.next(), false);
+            attempts.failed(failure(e), now, backoff.next());
+            fail(now, reason(e), false);
         }
     }
 
     private static String reason(Exception e) {
         String message = e.getMessage();
         return message == null || message.isBlank() ? e.getClass().getSimpleName() : message;
+    }
+
+    /** A fault of TLS has a cause, see {@link TlsCause}; other faults of a connection have none. */
+    private Attempts.Failure failure(Exception e) {
+        boolean isReached = state.compareTo(State.CONNECTING) > 0;
+        boolean isOfConnection = e instanceof IOException && e.getCause() == null;
+        return isReached && isOfConnection ? Attempts.Failure.SILENT : Attempts.Failure.LASTING;
     }
 
     private void connect(long now) throws IOException {
@@ -231,7 +243,7 @@ final class Link {
         socket.configureBlocking(false);
         socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
         state = State.CONNECTING;
-        deadline = now + GREETING_NANOS;
+        attempts.begin(now);
         if (socket.connect(address)) {
             secure();
         }
@@ -255,6 +267,7 @@ final class Link {
     }
 
     private void secure() throws IOException {
+        attempts.reached();
         if (tls == null) {
             greet();
             return;
@@ -286,8 +299,9 @@ final class Link {
                 throw new IOException(
                         Messages.serverSilent(3 * heartbeatNanos / MILLI + " ms"));
             }
-        } else if (now - deadline > 0) {
-            throw new IOException("no answer within " + GREETING_NANOS / MILLI + " ms");
+        } else if (attempts.isTooSlow(now)) {
+            throw new IOException(
+                    "no answer within " + Attempts.GREETING_NANOS / MILLI + " ms");
         }
     }
 
@@ -439,6 +453,11 @@ final class Link {
             this.isFinal = isFinal;
             this.isOfToken = isOfToken;
         }
+
+        Attempts.Failure failure() {
+            boolean isLasting = isFinal || isOfToken || pauseNanos == REFUSED_NANOS;
+            return isLasting ? Attempts.Failure.LASTING : Attempts.Failure.BUSY;
+        }
     }
 
     // ---- to the server ----
@@ -559,7 +578,7 @@ final class Link {
         outages.catchUp(resolver.address().toString(), true, System.nanoTime());
     }
 
-    private void fail(long now, String why, long pauseNanos, boolean isOfToken) {
+    private void fail(long now, String why, boolean isOfToken) {
         boolean wasOpen = state == State.OPEN;
         if (channel != null) {
             try {
@@ -572,8 +591,6 @@ final class Link {
         socket = null;
         out = null;
         state = State.RESTING;
-        deadline = now + pauseNanos;
-        failedOnce = true;
         totals.connected = false;
         outbox.rewind();
         outages.failed(resolver.address().toString(), why, wasOpen, isOfToken, now);

@@ -55,6 +55,8 @@ public final class Sender implements Runnable {
     private final ArrayBlockingQueue<SampleBatch> samples =
             new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
     private volatile CountDownLatch flush;
+    /** The end of the wait of {@link #flush}, ns. */
+    private volatile long flushUntil;
     private volatile boolean isFlushed;
     private long flushSeq = -1;
     private long sleepNanos = SLEEP_MAX_NANOS;
@@ -204,13 +206,15 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sends all records up to now, including open calls, and waits for the acknowledgement.
-     * Without a connection it waits only if the first attempt to connect has not ended. The
+     * Sends all records up to now, including open calls, and waits for the acknowledgement. If the
+     * server is reached but the connection fails, further attempts follow within the time. If no
+     * program listens at the address, or the server refuses this program, it does not wait. The
      * sender continues afterwards, because other shutdown hooks may still run.
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);
         isFlushed = false;
+        flushUntil = System.nanoTime() + waitNanos;
         flush = done;
         buffers.wake();
         try {
@@ -280,6 +284,7 @@ public final class Sender implements Runnable {
         if (discards) {
             outbox.acknowledge(Long.MAX_VALUE);
         } else {
+            link.ending(flushing != null);
             link.step();
         }
         totals.bytesQueued = outbox.bytes();
@@ -371,7 +376,7 @@ public final class Sender implements Runnable {
     }
 
     private void endFlush(CountDownLatch flushing) {
-        boolean hopeless = discards || link.state() != Link.State.OPEN && !link.isFirstTry();
+        boolean hopeless = discards || !link.mayOpen(flushUntil);
         boolean acknowledged =
                 link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)

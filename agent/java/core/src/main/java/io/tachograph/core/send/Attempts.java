@@ -1,0 +1,89 @@
+package io.tachograph.core.send;
+
+/**
+ * Decides when the link connects next, how long it waits for the server's greeting, and whether a
+ * program that ends may still expect a connection. Before and after: {@link Link}.
+ */
+final class Attempts {
+    /** Longest wait for the greeting, from the begin of an attempt. */
+    static final long GREETING_NANOS = 5_000_000_000L;
+
+    /**
+     * The most that the time between two steps counts as waiting. The sender itself may be late on a
+     * busy machine, and a step may load the classes of TLS. The server is not the cause of that.
+     */
+    private static final long STEP_NANOS_MAX = 100_000_000;
+
+    /** Pause before the next attempt when the program ends. */
+    private static final long ENDING_NANOS = 100_000_000;
+
+    /** The result of a failed attempt or a lost connection. */
+    enum Failure {
+        /**
+         * The server was reached, and then closed the connection or did not answer in time. Another
+         * attempt may succeed.
+         */
+        SILENT,
+        /** As SILENT, but the server asks for the pause. */
+        BUSY,
+        /**
+         * Another attempt would fail, too, unless the server or a setting changes: no program listens
+         * at the address, a certificate is not trusted, the token is refused.
+         */
+        LASTING
+    }
+
+    private long due;
+    private long dueAtEnd;
+    private boolean isHopeful = true;
+    private boolean isEnding;
+    private long steppedAt;
+    private long waitedNanos;
+
+    Attempts(long now) {
+        this.due = now;
+        this.dueAtEnd = now;
+    }
+
+    /** @param isEnding true while a program that ends waits for the server */
+    void ending(boolean isEnding) {
+        this.isEnding = isEnding;
+    }
+
+    /** True if the time of the next attempt has come. */
+    boolean isDue(long now) {
+        return now - (isEnding ? dueAtEnd : due) >= 0;
+    }
+
+    /**
+     * True if a connection may open before this time. @param isResting true if no attempt is in
+     * progress
+     */
+    boolean mayOpen(long until, boolean isResting) {
+        return isHopeful && (!isResting || dueAtEnd - until < 0);
+    }
+
+    /** An attempt begins. */
+    void begin(long now) {
+        steppedAt = now;
+        waitedNanos = 0;
+    }
+
+    /** A program listens at the server's address. */
+    void reached() {
+        isHopeful = true;
+    }
+
+    /** True if the greeting takes too long; called at each step of an attempt. */
+    boolean isTooSlow(long now) {
+        waitedNanos += Math.min(now - steppedAt, STEP_NANOS_MAX);
+        steppedAt = now;
+        return waitedNanos > GREETING_NANOS;
+    }
+
+    void failed(Failure failure, long now, long pauseNanos) {
+        isHopeful = failure != Failure.LASTING;
+        due = now + pauseNanos;
+        dueAtEnd = failure == Failure.SILENT ? now + ENDING_NANOS : due;
+    }
+}

@@ -1,0 +1,17 @@
+// Why a connection failed, for a program that ends: may another attempt help? Before: `link.js`, `relay-thread.js`. After:
+// `farewell.js`.
+
+/** Codes of a connection that the server, or a device on the way, has ended. */
+const PASSING = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE']);
+
+/** The connection was closed, or has no answer, after the server was reached. Another attempt may help. */
+export class Lost extends Error {}
+
+/**
+ * False if another attempt would fail, too, unless the server or a setting changes, because a certificate is not trusted, for
+ * example.
+ * @param {any} error of a connection, or of an attempt to connect
+ */
+export function isPassing(error) {
+  return error instanceof Lost || PASSING.has(error?.code);
+}
