@@ -110,7 +110,7 @@ const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-pr
 /// The status, or `None` if the server has ended.
 fn post(at: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(at).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
     let length = body.len();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"

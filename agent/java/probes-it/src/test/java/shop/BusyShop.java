@@ -42,8 +42,8 @@ public final class BusyShop {
         }
         pool.shutdown();
         timer.shutdown();
-        pool.awaitTermination(5, TimeUnit.SECONDS);
-        timer.awaitTermination(5, TimeUnit.SECONDS);
+        pool.awaitTermination(60, TimeUnit.SECONDS);
+        timer.awaitTermination(60, TimeUnit.SECONDS);
     }
 
     static int work(String what) {

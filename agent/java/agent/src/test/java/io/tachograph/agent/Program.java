@@ -170,7 +170,7 @@ final class Program {
     long terminate() throws InterruptedException {
         long from = System.nanoTime();
         process.destroy();
-        if (!process.waitFor(20, TimeUnit.SECONDS)) {
+        if (!process.waitFor(120, TimeUnit.SECONDS)) {
             kill();
         }
         return (System.nanoTime() - from) / 1_000_000;

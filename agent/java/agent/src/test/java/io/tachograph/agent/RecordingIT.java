@@ -386,14 +386,14 @@ class RecordingIT {
                         "tacho_agent_dropped_total");
         try (WireServer server = new WireServer()) {
             Program program =
-                    Program.on(jdk, "sleep", "20")
+                    Program.on(jdk, "sleep", "600")
                             .with("TACHO_SERVER", server.address())
                             .with("TACHO_SAMPLERS", "true")
                             .with("TACHO_SAMPLE_INTERVAL", "200ms")
                             .with("TACHO_SERVICE", "täst")
                             .start();
             for (String name : names) {
-                assertTrue(server.await(15, got -> hasSample(got, name, "täst")), name);
+                assertTrue(server.await(60, got -> hasSample(got, name, "täst")), name);
             }
             program.kill();
             assertNull(server.fault);

@@ -213,11 +213,11 @@ class RecordsIT {
                             .bare()
                             .start();
             try {
-                program.awaitOutput("ready", 20);
+                program.awaitOutput("ready", 90);
                 Thread.sleep(200);
                 assertEquals(0, server.connections);
                 program.attach("");
-                assertTrue(server.await(20, got -> got.declared.size() > 50), program.describe());
+                assertTrue(server.await(60, got -> got.declared.size() > 50), program.describe());
                 program.say("end");
                 program.finish();
             } finally {
