@@ -58,6 +58,7 @@ packages: ## install the programs that the tests start (PostgreSQL, Chromium ...
 test-lint:
 	cargo fmt --all --check
 	cargo xtask tidy
+	cargo xtask licences
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
 	cargo clippy --locked $(WITH_S3) --all-targets -- -D warnings
@@ -106,6 +107,11 @@ test-python: test-tacho
 .PHONY: test-page
 test-page: test-tacho $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && TACHO_BIN=$(abspath $(TEST_TACHO)) npm run test:browser
+
+.PHONY: audit
+audit: ## check licences, sources and forbidden crates with cargo-deny; CHECKS=advisories needs access to the RustSec database
+	cargo install --quiet --locked --root target/tools/cargo-deny --version 0.20.2 cargo-deny
+	PATH="$(CURDIR)/target/tools/cargo-deny/bin:$$PATH" cargo deny check $(or $(CHECKS),bans licenses sources)
 
 .PHONY: bench-embedded
 bench-embedded: ## compare the embedded driver with fjall: write, scan, space, open, SIGKILL (docs/adr/0001)
