@@ -34,7 +34,7 @@ impl Segments {
         segments.manifest_damaged = manifest_damaged;
         let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
         let aside = names.iter().filter_map(|name| quarantine::number(name));
-        let next = numbers.chain(aside).max().map_or(1, |newest| newest + 1);
+        let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
         for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
             tracing::warn!(
@@ -284,6 +284,9 @@ mod tests {
             ("00000003.segment", Some(3)),
             ("00000003.segment.1", Some(3)),
             ("00000003.segment.torn-77", None),
+            ("123456789.segment.1", Some(123_456_789)),
+            ("+0000003.segment", None),
+            ("000000003.segment", None),
             ("notes", None),
         ] {
             assert_eq!(quarantine::number(name), number, "{name}");

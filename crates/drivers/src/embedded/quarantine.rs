@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tacho_store::disk::{self, Disk, ReadFile, free_path};
 use tacho_store::{Error, Result};
 
-use super::format::{file_name, file_number, file_path};
+use super::format::{SUFFIX, file_name, file_number, file_path};
 
 pub const DIRECTORY: &str = "quarantine";
 /// Part of the file name of a copied end of a segment.
@@ -27,7 +27,8 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>> {
 
 /// The number of the segment that was moved to the quarantine under this name.
 pub fn number(name: &str) -> Option<u32> {
-    file_number(name.get(..file_name(0).len())?).filter(|_| !is_torn_end(name))
+    let end = name.find(SUFFIX)? + SUFFIX.len();
+    file_number(name.get(..end)?).filter(|_| !is_torn_end(name))
 }
 
 /// Whether the file is a copy of an end that was cut off a segment.
