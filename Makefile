@@ -8,7 +8,7 @@ TACHO       := target/release/tacho
 # test`, so that later builds do not replace it.
 TEST_TACHO  := target/test/tacho
 # The longest parts are first, for a short total time.
-TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench
+TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench test-sbom
 TEST_JOBS   ?= 2
 # The feature parquet is off by default. These packages are built and tested a second time with it.
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
@@ -107,6 +107,15 @@ test-python: test-tacho
 .PHONY: test-page
 test-page: test-tacho $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && TACHO_BIN=$(abspath $(TEST_TACHO)) npm run test:browser
+
+.PHONY: sbom
+sbom: $(JAR_AGENT) ## write the CycloneDX documents of binary, page and agents to target/sbom; FEATURES=s3,parquet (docs/guide/security.md)
+	scripts/sbom.sh
+	@ls target/sbom/*.cdx.json
+
+.PHONY: test-sbom
+test-sbom: sbom
+	target/tools/cyclonedx-bom-*/bin/python -m unittest --quiet scripts/test_sbom.py
 
 .PHONY: audit
 audit: ## check licences, sources and forbidden crates with cargo-deny; CHECKS=advisories needs access to the RustSec database

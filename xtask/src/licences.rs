@@ -2,7 +2,7 @@
 //!
 //! The allowed licences are in `deny.toml`. Checked are the crates of the normal dependency tree of the binary (`cargo
 //! metadata`), and the packages of the page and of the Node.js agent that are not only for development (`package-lock.json`).
-//! Needs no network, except that cargo may download crates.
+//! Needs no network, except that cargo may download crates. `scripts/test_sbom.py` checks the libraries of the Java agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
