@@ -64,9 +64,14 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String>
 /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
 /// complete. `content` must have the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
+    replace_durably(path, &encode(content)?)
+}
+
+/// The bytes of a file with this content.
+pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
-    replace_durably(path, &bytes)
+    Ok(bytes)
 }
 
 /// Replaces a file of the data directory. Only the owner may read the new file. It is on disk when this returns.
