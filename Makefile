@@ -8,7 +8,7 @@ TACHO       := target/release/tacho
 # test`, so that later builds do not replace it.
 TEST_TACHO  := target/test/tacho
 # The longest parts are first, for a short total time.
-TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench
+TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench test-sbom
 TEST_JOBS   ?= 2
 # The feature parquet is off by default. These packages are built and tested a second time with it.
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
@@ -58,6 +58,7 @@ packages: ## install the programs that the tests start (PostgreSQL, Chromium ...
 test-lint:
 	cargo fmt --all --check
 	cargo xtask tidy
+	cargo xtask licences
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
 	cargo clippy --locked $(WITH_S3) --all-targets -- -D warnings
@@ -106,6 +107,20 @@ test-python: test-tacho
 .PHONY: test-page
 test-page: test-tacho $(JAR_EXAMPLE)
 	cd ui && npm ci --no-audit --no-fund && npm test && npm run check-dist && TACHO_BIN=$(abspath $(TEST_TACHO)) npm run test:browser
+
+.PHONY: sbom
+sbom: $(JAR_AGENT) ## write the CycloneDX documents of binary, page and agents to target/sbom; FEATURES=s3,parquet (docs/guide/security.md)
+	scripts/sbom.sh
+	@ls target/sbom/*.cdx.json
+
+.PHONY: test-sbom
+test-sbom: sbom
+	target/tools/cyclonedx-bom-*/bin/python -m unittest --quiet scripts/test_sbom.py
+
+.PHONY: audit
+audit: ## check licences, sources and forbidden crates with cargo-deny; CHECKS=advisories needs access to the RustSec database
+	cargo install --quiet --locked --root target/tools/cargo-deny --version 0.20.2 cargo-deny
+	PATH="$(CURDIR)/target/tools/cargo-deny/bin:$$PATH" cargo deny check $(or $(CHECKS),bans licenses sources)
 
 .PHONY: bench-embedded
 bench-embedded: ## compare the embedded driver with fjall: write, scan, space, open, SIGKILL (docs/adr/0001)

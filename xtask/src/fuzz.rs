@@ -1,18 +1,22 @@
-//! `cargo xtask fuzz [--seconds N] [TARGET ...]`: runs the fuzz targets of all decoders.
+//! `cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...]`: runs the fuzz targets of all decoders.
 //!
-//! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10). A run starts from `testdata/`
-//! and the corpus of earlier runs. It works with a stable toolchain, because the coverage flags are those of LLVM's
-//! SanitizerCoverage. The address sanitizer is not used, because the code is safe Rust. libFuzzer needs a C++ compiler.
+//! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10), two at a time. A run starts
+//! from `testdata/` and the corpus of earlier runs. It works with a stable toolchain, because the coverage flags are
+//! those of LLVM's SanitizerCoverage. The address sanitizer is not used, because the code is safe Rust. libFuzzer needs a
+//! C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 /// The flags that `cargo fuzz` passes, without the flags for nightly compilers.
 const RUSTFLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 const SECONDS: u64 = 10;
+/// Number of targets that run at the same time.
+const JOBS: usize = 2;
 /// Memory limit. A decoder that needs more for one input of a few kilobytes is broken.
 const MEMORY_MB: u64 = 3_072;
 /// Time limit for one input, seconds.
@@ -21,6 +25,7 @@ const TIMEOUT: u64 = 10;
 /// Command-line options.
 struct Options {
     seconds: u64,
+    jobs: usize,
     /// Names of the targets. Empty means all targets.
     targets: Vec<String>,
 }
@@ -32,28 +37,45 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let targets = targets(root, &options)?;
     let host = host()?;
     build(root, &host)?;
-    let mut crashed = vec![];
-    for target in &targets {
-        if let Err(reason) = fuzz(root, &host, target, options.seconds) {
-            eprintln!("fuzz {target}: {reason}");
-            crashed.push(target.as_str());
-        }
-    }
+    let crashed = run_all(&targets, options.jobs, |target| {
+        let result = fuzz(root, &host, target, options.seconds);
+        result.inspect_err(|reason| eprintln!("fuzz {target}: {reason}")).is_ok()
+    });
     if crashed.is_empty() { Ok(()) } else { Err(format!("fuzz targets failed: {}", crashed.join(", "))) }
 }
 
+/// Runs the targets, `jobs` at a time. Returns those for which `run` is false.
+fn run_all(targets: &[String], jobs: usize, run: impl Fn(&str) -> bool + Sync) -> Vec<String> {
+    let queue = Mutex::new(targets.iter());
+    let crashed = Mutex::new(vec![]);
+    let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some(target) = take() {
+            if !run(target) {
+                crashed.lock().unwrap_or_else(PoisonError::into_inner).push(target.clone());
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+    let mut crashed = crashed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    crashed.sort();
+    crashed
+}
+
 fn parse(args: &[String]) -> Result<Options, String> {
-    let mut options = Options { seconds: SECONDS, targets: vec![] };
+    let mut options = Options { seconds: SECONDS, jobs: JOBS, targets: vec![] };
+    let number = |flag: &str, value: Option<&String>| {
+        let value = value.ok_or_else(|| format!("{flag} needs a number"))?;
+        value.parse::<u64>().map_err(|_| format!("{flag} {value}: not a number"))
+    };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--seconds" => {
-                let value = args.next().ok_or("--seconds needs a number")?;
-                options.seconds = value.parse().map_err(|_| format!("--seconds {value}: not a number"))?;
-            }
+            "--seconds" => options.seconds = number(arg, args.next())?,
+            "--jobs" => options.jobs = usize::try_from(number(arg, args.next())?.max(1)).unwrap_or(JOBS),
             flag if flag.starts_with('-') => {
                 return Err(format!(
-                    "unknown option {flag}; usage: cargo xtask fuzz [--seconds N] [TARGET ...]"
+                    "unknown option {flag}; usage: cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...]"
                 ));
             }
             target => options.targets.push(target.to_owned()),
@@ -132,4 +154,25 @@ fn report(target: &str, output: &Output) -> Result<(), String> {
     let lines: Vec<&str> = said.lines().collect();
     let last = lines.len().saturating_sub(40);
     Err(format!("{}\n{}", output.status, lines.get(last..).unwrap_or_default().join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_runs_once_and_failed_targets_are_named() {
+        let targets = ["a", "b", "c", "d"].map(str::to_owned);
+        for jobs in [1, 2, 9] {
+            let ran = Mutex::new(vec![]);
+            let crashed = run_all(&targets, jobs, |target| {
+                ran.lock().unwrap().push(target.to_owned());
+                !["b", "d"].contains(&target)
+            });
+            assert_eq!(crashed, ["b", "d"]);
+            let mut ran = ran.into_inner().unwrap();
+            ran.sort();
+            assert_eq!(ran, targets);
+        }
+    }
 }

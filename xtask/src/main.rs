@@ -1,20 +1,26 @@
-//! The checks that `make test` runs: `cargo xtask tidy` and `cargo xtask fuzz [--seconds N]`. `cargo xtask generate`
-//! writes the tables of the agents. `cargo xtask simulate` runs the store on a simulated disk.
+//! The checks that `make test` runs: `cargo xtask tidy`, `cargo xtask licences` and `cargo xtask fuzz [--seconds N]`.
+//! `cargo xtask generate` writes the tables of the agents. `cargo xtask simulate` runs the store on a simulated disk. `cargo
+//! xtask sbom` lists the crates of the binary.
 
 mod fuzz;
 mod generate;
+mod licences;
+mod sbom;
 mod simulate;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | cargo xtask generate | cargo xtask fuzz [--seconds N] \
-    | cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] [--trace] | cargo xtask simulate-mutations [FAULT ...]";
+const USAGE: &str = "usage: cargo xtask tidy | cargo xtask licences | cargo xtask sbom [--features F] | cargo xtask generate \
+    | cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...] | cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] \
+    [--trace] | cargo xtask simulate-mutations [FAULT ...]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.split_first() {
         Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, [])) if command == "licences" => licences::run(),
+        Some((command, rest)) if command == "sbom" => sbom::run(rest),
         Some((command, [])) if command == "generate" => generate::run(),
         Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
         Some((command, rest)) if command == "simulate" => simulate::run(rest),

@@ -11,20 +11,23 @@ const LINE_CHARS_SHOWN: usize = 200;
 /// One-line message about an error in the TOML `text`: line number, column, content of the line, and `message`. `span` is the
 /// place of the error, in bytes of `text`.
 pub fn toml_cause(text: &str, message: &str, span: Option<Range<usize>>) -> String {
-    let message = printable(&message.lines().collect::<Vec<_>>().join(", "));
+    let message = shown(&message.lines().collect::<Vec<_>>().join(", "), usize::MAX);
     let Some(before) = span.and_then(|span| text.get(..span.start)) else { return message };
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().map_or(0, |before| before.chars().count()) + 1;
     let whole = text.lines().nth(line).unwrap_or("").trim();
-    let shown: String = whole.chars().take(LINE_CHARS_SHOWN).collect();
-    let more = if shown.len() < whole.len() { ".." } else { "" };
-    format!("line {}, column {column}, `{}{more}`: {message}", line + 1, printable(&shown))
+    format!("line {}, column {column}, `{}`: {message}", line + 1, shown(whole, LINE_CHARS_SHOWN))
 }
 
-/// The text with escaped control characters. Otherwise a file could change a terminal, or add lines to a log.
-fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
+/// The first characters of a text from a file, for a message: at most `chars_max`, then `..` if there are more. Control
+/// characters are escaped. Otherwise a file could change a terminal, or add lines to a log.
+pub fn shown(text: &str, chars_max: usize) -> String {
+    let mut shown = String::new();
+    for (number, c) in text.chars().enumerate() {
+        if number == chars_max {
+            shown.push_str("..");
+            break;
+        }
         if c.is_control() {
             shown.extend(c.escape_default());
         } else {

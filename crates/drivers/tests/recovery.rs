@@ -303,6 +303,22 @@ async fn a_directory_in_use_or_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test]
+async fn a_stray_file_with_a_high_number_or_another_name_is_no_obstacle() {
+    let bench = Bench::new();
+    bench.open().await.put(vec![row(1, b"one")]).await.unwrap();
+    for name in ["+0000001.segment", "000000001.segment", "99999999.segment"] {
+        std::fs::write(bench.directory.path().join(name), "").unwrap();
+    }
+    for key in 2..=4 {
+        let driver = bench.open().await;
+        driver.put(vec![row(key, &noise(key, SMALL_SEGMENT_BYTES as usize))]).await.unwrap();
+        assert_eq!(keys(&driver).await, (1..=key).collect::<Vec<_>>());
+    }
+    assert_eq!(keys(&bench.open().await).await, [1, 2, 3, 4]);
+    assert!(bench.directory.path().join("100000000.segment").exists());
+}
+
+#[tokio::test]
 async fn an_unknown_url_is_refused_by_name() {
     for (url, says) in [
         ("cassandra://x", "no driver for \"cassandra://x\", known are memory:, embedded:DIRECTORY"),

@@ -27,3 +27,11 @@ pub mod snapshots;
 pub mod tls;
 mod upgrade;
 mod versioned;
+
+/// The files next to the segments, for the fuzz targets only.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::access::file::read_again as tokens;
+    pub use crate::control::file::read_again as rules;
+    pub use crate::record_types::file::read_again as record_types;
+}

@@ -7,10 +7,13 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
+use tacho_api::settings::shown;
 use tacho_store::disk;
 
 /// Limit on the size of a file that is read, far above any file that the server writes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Limit on the characters of a message about the content of a file. The message may repeat a name from the file.
+const MESSAGE_CHARS_MAX: usize = 500;
 
 /// Only the version of a file. It is read before the other members, which may differ in a later version.
 #[derive(Deserialize)]
@@ -50,19 +53,25 @@ pub fn version_of(path: &Path) -> Option<u32> {
 
 /// Parses the content of a file with this version.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
-    let Version { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let malformed = |error: serde_json::Error| shown(&error.to_string(), MESSAGE_CHARS_MAX);
+    let Version { version } = serde_json::from_slice(bytes).map_err(malformed)?;
     if version != known {
         return Err(format!("it has version {version}, this program knows {known}"));
     }
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    serde_json::from_slice(bytes).map_err(malformed)
 }
 
 /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
 /// complete. `content` must have the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
+    replace_durably(path, &encode(content)?)
+}
+
+/// The bytes of a file with this content.
+pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
-    replace_durably(path, &bytes)
+    Ok(bytes)
 }
 
 /// Replaces a file of the data directory. Only the owner may read the new file. It is on disk when this returns.
@@ -85,5 +94,24 @@ mod tests {
         std::fs::File::create(&path).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
         let expect = "it has 67108865 bytes, at most 67108864 are read";
         assert_eq!(read::<Value>(&path, 1), Err(expect.to_owned()));
+    }
+
+    /// Found by the fuzz target `side_file`.
+    #[test]
+    fn a_message_is_one_short_line_without_control_characters() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Content {
+            #[serde(rename = "version")]
+            _version: u32,
+        }
+        let error = |name: &str| {
+            let file = format!("{{\"version\": 1, \"{name}\": 2}}");
+            parse::<Content>(file.as_bytes(), 1).unwrap_err()
+        };
+        let expect = "unknown field `r\\u{7f}les`, expected `version` at line 1 column 21";
+        assert_eq!(error("r\u{7f}les"), expect);
+        let long = error(&"x".repeat(1_000_000));
+        assert!(long.ends_with("xx..") && long.len() == MESSAGE_CHARS_MAX + 2, "{} bytes", long.len());
     }
 }

@@ -80,7 +80,7 @@ impl ChunkKey {
         };
         let (&version, rest) = clustering.split_first().ok_or_else(malformed)?;
         if version > VERSION {
-            return Err(newer("chunk key", version.into(), VERSION.into()));
+            return Err(newer("chunk key", version.into(), VERSION.into()).with("key", shown(clustering)));
         }
         if version != VERSION || clustering.len() != CHUNK_KEY_BYTES {
             return Err(malformed());

@@ -68,6 +68,16 @@ pub mod threads;
 mod upkeep;
 mod waiting;
 
+/// The codec of keys and of rows of the Meta table, for the fuzz targets only.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::keys::{
+        ChunkKey, StoreFact, clock_row, decode_session, decode_store_fact, flushed_row, identity_row,
+        sequence_row, session_row, stored_row,
+    };
+    pub use crate::upkeep::fuzzing::{Lives, Tombstone, decode_life};
+}
+
 pub use answer::{Piece, ReadReport, SampleAnswer, longest};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};

@@ -354,8 +354,10 @@ fn take_key<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
+pub const SUFFIX: &str = ".segment";
+
 pub fn file_name(number: u32) -> String {
-    format!("{number:08}.segment")
+    format!("{number:08}{SUFFIX}")
 }
 
 pub fn file_path(directory: &Path, number: u32) -> PathBuf {
@@ -365,8 +367,8 @@ pub fn file_path(directory: &Path, number: u32) -> PathBuf {
 /// Minimum length of a file that contains a row, bytes.
 pub const WITH_ROW_BYTES_MIN: u64 = (HEADER_BYTES + BATCH_HEAD_BYTES + ROW_HEAD_BYTES) as u64;
 
-/// The segment number in a file name.
+/// The segment number in a file name. Numbers above 99,999,999 have more than eight digits.
 pub fn file_number(name: &str) -> Option<u32> {
-    let digits = name.strip_suffix(".segment")?;
-    if digits.len() == 8 { digits.parse().ok() } else { None }
+    let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
+    (file_name(number) == name).then_some(number)
 }

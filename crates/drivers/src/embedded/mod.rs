@@ -23,6 +23,17 @@ mod spot;
 mod survey;
 mod verify;
 
+/// The codec of the files, for the fuzz targets only.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use super::format::{
+        Action, Entry, IndexBuilder, RowRef, Taken, encode_header, file_name, mark, put_batch, take_row,
+    };
+    pub use super::load::{Expected, Loaded, load_from};
+    pub use super::manifest::{Known, Manifest, State};
+    pub use super::scan::{Damage, Scanned};
+}
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

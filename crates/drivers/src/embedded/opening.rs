@@ -34,7 +34,7 @@ impl Segments {
         segments.manifest_damaged = manifest_damaged;
         let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
         let aside = names.iter().filter_map(|name| quarantine::number(name));
-        let next = numbers.chain(aside).max().map_or(1, |newest| newest + 1);
+        let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
         for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
             tracing::warn!(
@@ -118,11 +118,7 @@ impl Segments {
             renewed.map_err(|e| Error::io("sync segment", &path, e))?;
         }
         match loaded {
-            Loaded::Unfinished => {
-                tracing::info!(path = %path.display(), "unfinished segment removed: it is too short for a row");
-                self.disk.remove(&path).map_err(|e| Error::io("remove segment", &path, e))?;
-                self.manifest.files.remove(&number);
-            }
+            Loaded::Unfinished => self.remove_unfinished(number, &path)?,
             Loaded::Unknown => self.set_aside(number),
             Loaded::Sealed(damage) => self.adopt_sealed(number, known, &damage, handles)?,
             Loaded::Scanned(scanned) => match known {
@@ -167,11 +163,7 @@ impl Segments {
     fn resume(&mut self, number: u32, scanned: Scanned) -> Result<()> {
         let path = file_path(&self.directory, number);
         let Scanned { index, length, torn, doubtful, marked, crc, damage, .. } = scanned;
-        if let Some(known) = self.manifest.files.get_mut(&number).filter(|known| known.bytes > length) {
-            // The manifest must not state more bytes than are left after the cut. A damaged mark is not a lost row.
-            known.bytes = length;
-            self.write_manifest(Purpose::Freeing)?;
-        }
+        self.state_end(number, length, torn)?;
         let is_cut = torn == 0 || self.cut_torn(number, length, torn, doubtful)?;
         if damage.is_some() || !is_cut {
             let known = Known { state: State::Ended, bytes: length, crc: Some(crc) };
@@ -187,6 +179,40 @@ impl Segments {
         self.active = Some(active);
         self.manifest.files.insert(number, Known { state: State::Growing, bytes: synced, crc: None });
         Ok(())
+    }
+
+    /// Writes the end of the valid part to the manifest before the bytes after it are cut off, because the process may end
+    /// between the cut and the next manifest.
+    fn state_end(&mut self, number: u32, length: u64, torn: u64) -> Result<()> {
+        let stated = self.manifest.files.get(&number).map_or(0, |known| known.bytes);
+        if torn == 0 && stated <= length {
+            return Ok(());
+        }
+        self.manifest.files.insert(number, Known { state: State::Growing, bytes: length, crc: None });
+        match self.write_manifest(Purpose::Freeing) {
+            // A file that is shorter than the manifest states is refused. A damaged mark is not a lost row.
+            Err(error) if stated > length => Err(error),
+            Err(error) => {
+                // Without this length, a start after a crash may take damaged rows before the cut for a torn end.
+                tracing::warn!(%error, "manifest not written");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Removes a file that is too short for a row. The manifest is written before, because a manifest that names a missing
+    /// file is refused. If that fails, the file stays, and the next start removes it.
+    fn remove_unfinished(&mut self, number: u32, path: &Path) -> Result<()> {
+        if let Some(known) = self.manifest.files.remove(&number)
+            && let Err(error) = self.write_manifest(Purpose::Freeing)
+        {
+            tracing::warn!(path = %path.display(), %error, "unfinished segment not removed: manifest not written");
+            self.manifest.files.insert(number, known);
+            return Ok(());
+        }
+        tracing::info!(path = %path.display(), "unfinished segment removed: it is too short for a row");
+        self.disk.remove(path).map_err(|e| Error::io("remove segment", path, e))
     }
 
     /// Cuts off the bytes after the valid part. If they may have been acknowledged, a copy is quarantined first. If
@@ -258,6 +284,9 @@ mod tests {
             ("00000003.segment", Some(3)),
             ("00000003.segment.1", Some(3)),
             ("00000003.segment.torn-77", None),
+            ("123456789.segment.1", Some(123_456_789)),
+            ("+0000003.segment", None),
+            ("000000003.segment", None),
             ("notes", None),
         ] {
             assert_eq!(quarantine::number(name), number, "{name}");

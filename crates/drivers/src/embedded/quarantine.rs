@@ -1,12 +1,14 @@
 //! The quarantine: unreadable files, and unreadable parts of files, that may still have records. The server never removes
 //! them.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tacho_store::disk::{self, Disk, free_path};
+use tacho_store::disk::{self, Disk, ReadFile, free_path};
 use tacho_store::{Error, Result};
 
-use super::format::{file_name, file_number, file_path};
+use super::format::{SUFFIX, file_name, file_number, file_path};
 
 pub const DIRECTORY: &str = "quarantine";
 /// Part of the file name of a copied end of a segment.
@@ -25,7 +27,8 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>> {
 
 /// The number of the segment that was moved to the quarantine under this name.
 pub fn number(name: &str) -> Option<u32> {
-    file_number(name.get(..file_name(0).len())?).filter(|_| !is_torn_end(name))
+    let end = name.find(SUFFIX)? + SUFFIX.len();
+    file_number(name.get(..end)?).filter(|_| !is_torn_end(name))
 }
 
 /// Whether the file is a copy of an end that was cut off a segment.
@@ -46,15 +49,20 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
-/// Copies the bytes of a segment that begin at `offset` to the quarantine. Returns the path of the copy.
+/// Copies the bytes of a segment that begin at `offset` to the quarantine. Returns the path of the copy. If an earlier start
+/// ended before it cut the segment, its copy is completed.
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);
+    let name = format!("{number:08}{TORN}{offset}");
     let copy = || {
-        let to = free_path(disk, &path(directory), &format!("{number:08}{TORN}{offset}"))?;
         let source = disk.open_to_read(&from)?;
+        let (to, copied) = match begun(disk, directory, &name, &*source, offset)? {
+            Some(begun) => begun,
+            None => (free_path(disk, &path(directory), &name)?, 0),
+        };
         let mut file = disk.open(&to)?;
         let mut part = vec![0; PART_BYTES];
-        let mut at = offset;
+        let mut at = offset + copied;
         loop {
             let bytes = source.read_at(&mut part, at)?;
             if bytes == 0 {
@@ -63,9 +71,60 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
             file.append(&part[..bytes])?;
             at += bytes as u64;
         }
-        file.sync()?;
+        // The earlier process may have failed to sync its bytes.
+        if copied > 0 {
+            disk.renew(&to, 0)?
+        } else {
+            file.sync()?
+        }
         disk.sync_directory(&path(directory))?;
         Ok(to)
     };
     copy().map_err(|e| Error::io("copy torn end of segment", &from, e).with("offset", offset))
+}
+
+/// The path and length of a copy that has the first of the bytes of `source` that begin at `offset`. The copies of one
+/// place have the same name, some with a number after it.
+fn begun(
+    disk: &dyn Disk,
+    directory: &Path,
+    name: &str,
+    source: &dyn ReadFile,
+    offset: u64,
+) -> io::Result<Option<(PathBuf, u64)>> {
+    let end = source.length()?.saturating_sub(offset);
+    for found in disk.list(&path(directory)).or_else(none_if_missing)? {
+        let to = path(directory).join(&found);
+        let numbered =
+            found.to_string_lossy().strip_prefix(name).map(|more| more.is_empty() || more.starts_with('.'));
+        if numbered != Some(true) {
+            continue;
+        }
+        let bytes = disk.length(&to)?;
+        if bytes <= end && is_same(&*disk.open_to_read(&to)?, source, offset, bytes)? {
+            return Ok(Some((to, bytes)));
+        }
+    }
+    Ok(None)
+}
+
+fn none_if_missing(error: io::Error) -> io::Result<Vec<OsString>> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(Vec::new()) } else { Err(error) }
+}
+
+/// Whether the `bytes` of a copy are those of `source` that begin at `offset`.
+fn is_same(copy: &dyn ReadFile, source: &dyn ReadFile, offset: u64, bytes: u64) -> io::Result<bool> {
+    let mut parts = [vec![0; PART_BYTES], vec![0; PART_BYTES]];
+    let mut at = 0;
+    while at < bytes {
+        let part = (bytes - at).min(PART_BYTES as u64) as usize;
+        let [one, other] = &mut parts;
+        copy.read_exact_at(&mut one[..part], at)?;
+        source.read_exact_at(&mut other[..part], offset + at)?;
+        if one[..part] != other[..part] {
+            return Ok(false);
+        }
+        at += part as u64;
+    }
+    Ok(true)
 }

@@ -181,6 +181,9 @@ impl Segments {
     fn create(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<Active> {
         let number = self.manifest.next;
         let path = file_path(&self.directory, number);
+        let next = number
+            .checked_add(1)
+            .ok_or_else(|| Error::corrupt("no segment number is left").with("path", path.display()))?;
         self.quarantine_leftover(number, &path)?;
         let begin = [encode_header(number), mark()].concat();
         let create = || {
@@ -197,7 +200,7 @@ impl Segments {
         })?;
         let known = Known { state: State::Growing, bytes: begin.len() as u64, crc: None };
         self.manifest.files.insert(number, known);
-        self.manifest.next = number + 1;
+        self.manifest.next = next;
         self.write_manifest(purpose).inspect_err(|_| {
             // One copy of the manifest may already list the file. The file is kept until both copies are written again.
             self.manifest.files.remove(&number);

@@ -93,6 +93,14 @@ fn tokens(records: &[Record]) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
+/// The content of a file after it was read and encoded again. For the fuzz targets only.
+#[cfg(fuzzing)]
+pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let content: Content = versioned::parse(bytes, VERSION)?;
+    tokens(&content.tokens)?;
+    versioned::encode(&content).map_err(|error| error.to_string())
+}
+
 /// The records of the file.
 ///
 /// # Errors

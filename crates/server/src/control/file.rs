@@ -73,6 +73,13 @@ fn check(Content { rules, .. }: Content) -> Result<Vec<Rule>, String> {
     Ok(rules)
 }
 
+/// The content of a file after it was read and encoded again. For the fuzz targets only.
+#[cfg(fuzzing)]
+pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let rules = versioned::parse(bytes, VERSION).and_then(check)?;
+    versioned::encode(&Content { version: VERSION, rules }).map_err(|error| error.to_string())
+}
+
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)

@@ -10,6 +10,9 @@
 //! When the server answers a request for a rule, the rule is in force. A kept rule is then also on disk.
 
 mod agents;
+#[cfg(fuzzing)]
+pub mod file;
+#[cfg(not(fuzzing))]
 mod file;
 mod pattern;
 mod rules;

@@ -49,8 +49,7 @@ pub async fn serve(
     metrics: Arc<Metrics>,
     mut shutdown: Shutdown,
 ) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_buf_size(BUFFER_BYTES_MAX);
+    let http = protocol();
     let graceful = GracefulShutdown::new();
     let room = Room::new(connections_max, RESERVE_MAX);
     let ended = |reason| metrics.connections_refused.with(["http", reason]);
@@ -108,6 +107,23 @@ pub async fn serve(
     drop(listener);
     if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
         tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "requests still running are cut off");
+    }
+}
+
+fn protocol() -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_buf_size(BUFFER_BYTES_MAX);
+    http
+}
+
+/// Serves one open connection. For the fuzz targets only.
+#[cfg(fuzzing)]
+pub async fn serve_stream(router: Router, stream: tls::Socket, write_time_max: Duration) {
+    if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
+        let stream = TokioIo::new(Paced::new(stream, write_time_max, || ()));
+        // An error of the connection is expected for most inputs.
+        let peer = Peer(std::net::Ipv4Addr::LOCALHOST.into());
+        let _ = protocol().serve_connection(stream, seated(router, Arc::new(seat), peer)).await;
     }
 }
 

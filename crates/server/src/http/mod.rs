@@ -44,6 +44,8 @@ use axum::extract::DefaultBodyLimit;
 
 pub use app::App;
 pub use listener::serve;
+#[cfg(fuzzing)]
+pub use listener::serve_stream;
 use route::Route;
 
 /// All routes, with what each needs.

@@ -3,6 +3,8 @@
 //! Step before: the agent's sender. Step after: `connection.rs` serves each connection.
 
 use std::io::Write;
+#[cfg(fuzzing)]
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +86,14 @@ pub async fn serve(
     drop(listener);
     if tokio::time::timeout(DRAIN_TIME_MAX, room.emptied()).await.is_err() {
         tracing::warn!(listener = "native", "connections did not end in time");
+    }
+}
+
+/// Serves one open connection. For the fuzz targets only.
+#[cfg(fuzzing)]
+pub async fn serve_stream(native: &Native, stream: Socket, shutdown: Shutdown) {
+    if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
+        connection::run(native, (stream, Ipv4Addr::LOCALHOST.into()), &Arc::new(seat), shutdown).await;
     }
 }
 

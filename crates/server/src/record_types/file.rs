@@ -124,6 +124,14 @@ impl From<&Form> for Kept {
     }
 }
 
+/// The content of a file after it was read and encoded again. For the fuzz targets only.
+#[cfg(fuzzing)]
+pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let forms = versioned::parse(bytes, VERSION).and_then(forms)?;
+    let types = forms.iter().map(Kept::from).collect();
+    versioned::encode(&Content { version: VERSION, types }).map_err(|error| error.to_string())
+}
+
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)

@@ -10,6 +10,9 @@
 //! The entries themselves contain everything except the units. A connection reads its next frame only after
 //! [`RecordTypes::defined`] has returned and the types are on disk. So the types of all acknowledged records survive a crash.
 
+#[cfg(fuzzing)]
+pub mod file;
+#[cfg(not(fuzzing))]
 mod file;
 mod form;
 

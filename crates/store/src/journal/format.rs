@@ -248,5 +248,5 @@ pub fn lost_name(generation: u64) -> String {
 }
 
 fn digits(name: &str) -> Option<u64> {
-    if name.len() == 20 { name.parse().ok() } else { None }
+    if name.len() == 20 && name.bytes().all(|byte| byte.is_ascii_digit()) { name.parse().ok() } else { None }
 }

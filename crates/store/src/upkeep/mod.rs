@@ -47,6 +47,13 @@ mod tombstones;
 mod verify;
 mod window;
 
+/// The codec of rows of the upkeep, for the fuzz targets only.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use super::lives::{Lives, decode as decode_life};
+    pub use super::tombstones::Tombstone;
+}
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, RwLock, oneshot, watch};

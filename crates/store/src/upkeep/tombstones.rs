@@ -166,7 +166,7 @@ impl Tombstone {
         let (version, fields) = match row.value.split_first() {
             Some((&version @ (VERSION_UNICODE | VERSION), fields)) => (version, fields),
             Some((&version, _)) if version > VERSION => {
-                return Err(newer("tombstone", version.into(), VERSION.into()));
+                return Err(newer("tombstone", version.into(), VERSION.into()).with("id", id));
             }
             _ => return Err(Error::corrupt("tombstone is malformed").with("id", id)),
         };
@@ -239,7 +239,9 @@ mod tests {
         }
         let mut newer = tombstone(3, MatchOp::Equal, "a").row();
         newer.value = Bytes::from([&[9], &newer.value[1..]].concat());
-        assert_eq!(Tombstone::decode(&newer).unwrap_err().kind(), crate::ErrorKind::Version);
+        let error = Tombstone::decode(&newer).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Version);
+        assert!(error.to_string().ends_with("(id 3)"), "{error}");
     }
 
     #[test]

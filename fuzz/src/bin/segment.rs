@@ -1,0 +1,324 @@
+//! Opening a directory with a damaged segment file never panics, and never loses an intact row: the row can be read, or
+//! its bytes are in the quarantine. Further starts read the same rows.
+#![no_main]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use tacho_drivers::embedded::Embedded;
+use tacho_drivers::embedded::fuzzing::{
+    Action, Entry, Expected, IndexBuilder, Known, Loaded, Manifest, RowRef, Scanned, State, Taken,
+    encode_header, file_name, load_from, mark, put_batch, take_row,
+};
+use tacho_fuzz::{Script, bounded, content, directory, runtime};
+use tacho_store::disk::FaultyDisk;
+use tacho_store::driver::{Driver, EachKey, Health, Scan};
+use tacho_store::{ErrorKind, Table};
+
+const TABLES: [Table; 3] = [Table::Chunks, Table::Series, Table::Meta];
+/// Limits on an assembled file, so that one input takes little time.
+const FILE_BYTES_MAX: usize = 16 << 10;
+const STEPS_MAX: usize = 64;
+const MANY: usize = 100;
+/// Memory of an open directory without its rows.
+const MEMORY_BYTES: usize = 4 << 20;
+
+fuzz_target!(|bytes: &[u8]| {
+    let memory = MEMORY_BYTES + 64 * bytes.len();
+    bounded(memory, || read(bytes, 0, false));
+    bounded(memory, || read(bytes, bytes.len() / 2, true));
+    let mut script = Script(bytes);
+    let manifest = script.byte();
+    let file = File::assemble(&mut script);
+    bounded(MEMORY_BYTES + 64 * file.bytes.len(), || {
+        let length = file.bytes.len();
+        read(&file.bytes, length, false);
+        start(&file, manifest);
+    });
+});
+
+/// Key of a row: table, partition, clustering.
+type Key = (u8, Vec<u8>, Vec<u8>);
+
+/// A row that was put into a file.
+struct Put {
+    action: Action,
+    key: Key,
+    value: Vec<u8>,
+    /// The bytes of the row, and their place.
+    encoded: Vec<u8>,
+    at: usize,
+    /// End of its batch.
+    batch_end: usize,
+}
+
+/// A segment file with damage, and its rows.
+#[derive(Default)]
+struct File {
+    bytes: Vec<u8>,
+    puts: Vec<Put>,
+    /// Whether some values contain rows. If such a value is damaged, its rows may be read.
+    nested: bool,
+    /// Number of flipped bits; many if there is other damage.
+    flips: usize,
+}
+
+impl File {
+    fn assemble(script: &mut Script<'_>) -> Self {
+        let mut file = Self { bytes: encode_header(1), ..Self::default() };
+        let mut last = 0..0;
+        for _ in 0..STEPS_MAX {
+            if script.0.is_empty() || file.bytes.len() > FILE_BYTES_MAX {
+                break;
+            }
+            match script.byte() % 8 {
+                0..=2 => {
+                    let begin = file.bytes.len();
+                    file.batch(script);
+                    last = begin..file.bytes.len();
+                }
+                3 => file.bytes.extend(mark()),
+                4 => {
+                    let count = script.byte().into();
+                    file.bytes.extend_from_slice(script.bytes(count));
+                    file.flips += MANY;
+                }
+                5 => {
+                    let at = script.below(file.bytes.len());
+                    let mask = script.byte();
+                    file.bytes[at] ^= mask;
+                    file.flips += mask.count_ones() as usize;
+                }
+                6 => {
+                    let cut = script.below(file.bytes.len().min(64));
+                    file.bytes.truncate(file.bytes.len() - cut);
+                    file.flips += MANY;
+                    last.end = last.end.min(file.bytes.len());
+                }
+                7 if script.byte() % 2 == 0 => file.seal(),
+                _ => {
+                    let value = file.bytes.get(last.clone()).unwrap_or_default().to_vec();
+                    file.nested = true;
+                    file.put(&[(Action::Put, (1, vec![9], vec![9]), value)]);
+                }
+            }
+        }
+        file
+    }
+
+    fn batch(&mut self, script: &mut Script<'_>) {
+        let row = |script: &mut Script<'_>| {
+            let kind = script.byte();
+            let action = if kind & 3 == 0 { Action::Delete } else { Action::Put };
+            let partition = script.bytes((kind >> 2 & 3).into()).to_vec();
+            let clustering = script.bytes((kind >> 4 & 3).into()).to_vec();
+            let count = if action == Action::Put { script.byte() } else { 0 };
+            let value = script.bytes(count.into()).to_vec();
+            (action, ((kind >> 6) % 3 + 1, partition, clustering), value)
+        };
+        let rows: Vec<_> = (0..script.byte() % 4).map(|_| row(script)).collect();
+        self.put(&rows);
+    }
+
+    fn put(&mut self, rows: &[(Action, Key, Vec<u8>)]) {
+        let refs = rows.iter().map(|(action, (table, partition, clustering), value)| RowRef {
+            action: *action,
+            table: Table::from_byte(*table).expect("a table"),
+            partition,
+            clustering,
+            value,
+        });
+        let begin = self.bytes.len();
+        let mut places = vec![];
+        put_batch(&mut self.bytes, refs, |row, offset| places.push((begin + offset, row.bytes())));
+        let batch_end = self.bytes.len();
+        for ((action, key, value), (at, bytes)) in rows.iter().zip(places) {
+            let encoded = self.bytes[at..at + bytes].to_vec();
+            let (key, value) = (key.clone(), value.clone());
+            self.puts.push(Put { action: *action, key, value, encoded, at, batch_end });
+        }
+    }
+
+    /// Appends the index of all rows, and the trailer.
+    fn seal(&mut self) {
+        let mut index = IndexBuilder::default();
+        for put in &self.puts {
+            let Taken::Row(row) = take_row(&put.encoded) else { continue };
+            index.push(&Entry {
+                action: row.action,
+                table: row.table,
+                partition: row.partition,
+                clustering: row.clustering,
+                offset: put.at as u32,
+                value_bytes: row.value.len() as u32,
+            });
+        }
+        let bytes = index.finish(self.bytes.len() as u32);
+        self.bytes.extend(bytes);
+    }
+
+    fn is_intact(&self, put: &Put) -> bool {
+        self.bytes.get(put.at..).is_some_and(|rest| rest.starts_with(&put.encoded))
+    }
+
+    /// Whether the row is within bytes that look like a damaged row.
+    fn is_within_damaged(&self, put: &Put) -> bool {
+        let end = put.at + put.encoded.len();
+        (0..put.at)
+            .any(|at| matches!(take_row(&self.bytes[at..]), Taken::Damaged(bytes) if at + bytes >= end))
+    }
+
+    /// Whether the batch of the row was cut short. Such a batch was never synced, so none of its rows counts.
+    fn is_cut_short(&self, put: &Put) -> bool {
+        put.batch_end > self.bytes.len()
+    }
+
+    /// The rows that must not be lost. If one row of a key is damaged, nothing is expected of this key: an earlier row
+    /// may be read, or the damage is reported.
+    fn expected(&self) -> BTreeMap<&Key, &Put> {
+        let mut expected = BTreeMap::new();
+        let damaged: BTreeSet<&Key> = self
+            .puts
+            .iter()
+            .filter(|put| !self.is_intact(put) || self.is_cut_short(put))
+            .map(|put| &put.key)
+            .collect();
+        for put in self.puts.iter().filter(|put| !damaged.contains(&put.key)) {
+            match put.action {
+                Action::Put => expected.insert(&put.key, put),
+                Action::Delete => expected.remove(&put.key),
+            };
+        }
+        expected
+    }
+}
+
+/// Reads a file row by row. All entries are rows of the file, and damaged places are in order and without intact rows.
+fn read(bytes: &[u8], acknowledged: usize, ended: bool) {
+    let known = (acknowledged > 0).then_some(Known {
+        state: if ended { State::Ended } else { State::Growing },
+        bytes: acknowledged as u64,
+        crc: None,
+    });
+    let length = bytes.len() as u64;
+    let expected = Expected { number: 1, known, length, ended };
+    let read_at = |into: &mut [u8], at: u64| {
+        let part = bytes.get(at as usize..).and_then(|rest| rest.get(..into.len()));
+        into.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    };
+    let mut rows = vec![];
+    let loaded = load_from(Path::new("fuzz"), &read_at, expected, |entry| {
+        rows.push(entry.offset as usize);
+    });
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Version, "{error}");
+            assert!(error.to_string().contains("(path fuzz)"), "{error}");
+            return;
+        }
+    };
+    let Loaded::Scanned(Scanned { length: valid, torn, places, damage, .. }) = loaded else { return };
+    assert!(valid + torn <= length);
+    let of_row = |at: &usize| match take_row(&bytes[*at..]) {
+        Taken::Row(row) => (*at, at + row.bytes()),
+        other => panic!("{other:?} at {at} is reported as a row"),
+    };
+    let mut all: Vec<(usize, usize)> = rows.iter().map(of_row).chain(places.iter().copied()).collect();
+    all.sort_unstable();
+    assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0), "rows and damaged places overlap: {all:?}");
+    assert!(all.last().is_none_or(|(_, end)| *end as u64 <= valid));
+    assert_eq!(damage.places, places.len() as u64);
+    assert_eq!(damage.bytes, places.iter().map(|(from, to)| (to - from) as u64).sum::<u64>());
+}
+
+/// The rows that a start of the driver reads, and its health.
+fn open(path: &Path) -> Result<(BTreeMap<Key, Vec<u8>>, Health), tacho_store::Error> {
+    let disk = FaultyDisk::default();
+    disk.set_sync_skipped(true);
+    runtime().block_on(async {
+        let driver = Embedded::open_with(path, Arc::new(disk), 1 << 20).await?;
+        let mut found = BTreeMap::new();
+        for table in TABLES {
+            let mut partitions = BTreeSet::new();
+            let keys: EachKey<'_> = &mut (|partition: &[u8], _: &[u8]| {
+                partitions.insert(partition.to_vec());
+            });
+            driver.keys(table, keys).await?;
+            for partition in partitions {
+                let rows = driver.read(vec![Scan::all(table, partition.clone())]).await?;
+                for row in rows.into_iter().flatten() {
+                    let key = |clustering| (table as u8, partition.clone(), clustering);
+                    match row {
+                        Ok(row) => drop(found.insert(key(row.clustering), row.value.to_vec())),
+                        Err(damaged) => assert!(damaged.reason.contains("segment 1, offset "), "{damaged}"),
+                    }
+                }
+            }
+        }
+        Ok((found, driver.health()))
+    })
+}
+
+/// Starts the driver with the file three times.
+fn start(file: &File, manifest: u8) {
+    let folder = directory();
+    let path = folder.path();
+    let name = file_name(1);
+    std::fs::write(path.join(&name), &file.bytes).expect("the file is written");
+    write_manifest(path, file, manifest);
+    let mut last = None;
+    for start in 1..=3 {
+        let (found, health) = match open(path) {
+            Ok(opened) => opened,
+            Err(error) => {
+                assert!(start == 1 && matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Version));
+                assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+                assert_eq!(content(&path.join(&name)), file.bytes, "a refused directory is changed");
+                return;
+            }
+        };
+        let kept = kept(path);
+        for (key, put) in file.expected().into_iter().filter(|_| !file.nested) {
+            // With several damaged bytes, the lengths of a damaged row may cover other rows.
+            if file.flips > 1 && file.is_within_damaged(put) {
+                continue;
+            }
+            let is_kept = || kept.windows(put.encoded.len()).any(|window| window == put.encoded);
+            let is_read = found.get(key) == Some(&put.value);
+            assert!(is_read || is_kept(), "start {start}: row {key:?} at {} is lost, {health:?}", put.at);
+        }
+        if let Some(before) = &last {
+            assert_eq!(&found, before, "start {start} reads other rows");
+        }
+        last = Some(found);
+    }
+}
+
+/// Writes a manifest that may be in the directory together with such a file.
+fn write_manifest(path: &Path, file: &File, kind: u8) {
+    let length = file.bytes.len() as u64;
+    let known = match kind % 8 {
+        0 | 1 => return std::fs::write(path.join("MANIFEST.lost"), "").expect("the file is written"),
+        2 => return,
+        3 => Known { state: State::Growing, bytes: 24.min(length), crc: None },
+        4 => Known { state: State::Growing, bytes: length / 2, crc: None },
+        5 => Known { state: State::Growing, bytes: length, crc: None },
+        6 => Known { state: State::Ended, bytes: length, crc: None },
+        _ => Known { state: State::Sealed, bytes: length, crc: Some(crc32c::crc32c(&file.bytes)) },
+    };
+    let manifest = Manifest { sequence: 3, next: 2, files: BTreeMap::from([(1, known)]) };
+    for name in ["MANIFEST", "MANIFEST.backup"] {
+        std::fs::write(path.join(name), manifest.encode()).expect("the file is written");
+    }
+}
+
+/// The bytes of all files of the quarantine.
+fn kept(path: &Path) -> Vec<u8> {
+    let Ok(entries) = std::fs::read_dir(path.join("quarantine")) else { return vec![] };
+    entries.flat_map(|entry| content(&entry.expect("an entry").path())).collect()
+}

@@ -1,0 +1,40 @@
+//! The decoders of the files next to the segments never panic: rules for probes, record types, tokens, rules of
+//! `tacho.toml`. What they accept is encoded to a file that they read in the same way. Memory is bounded by the size of the
+//! file.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use tacho_fuzz::bounded;
+use tacho_server::config;
+use tacho_server::fuzzing::{record_types, rules, tokens};
+
+/// Memory of the automatons of the patterns of one token.
+const PATTERNS_BYTES_MAX: usize = 64 << 20;
+
+type Read = fn(&[u8]) -> Result<Vec<u8>, String>;
+
+fuzz_target!(|bytes: &[u8]| {
+    for (read, bytes_max) in [(rules as Read, 0), (record_types, 0), (tokens, PATTERNS_BYTES_MAX)] {
+        let memory = (1 << 16) + 256 * bytes.len() + bytes_max;
+        match bounded(memory, || read(bytes)) {
+            Ok(again) => assert_eq!(read(&again).as_ref(), Ok(&again)),
+            Err(error) => check(&error, bytes),
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Err(error) =
+            bounded((1 << 20) + 4_096 * bytes.len(), || config::rules(Path::new("fuzz.toml"), text))
+    {
+        let message = error.to_string();
+        assert!(message.contains("fuzz.toml"), "the error does not name the file: {message}");
+        check(&message, bytes);
+    }
+});
+
+/// A message is one line without control characters, and not much longer than the file.
+fn check(message: &str, bytes: &[u8]) {
+    assert!(!message.is_empty() && message.len() <= 1_000 + 8 * bytes.len());
+    assert!(!message.chars().any(|c| c.is_control() && c != '\n'), "{message:?}");
+}

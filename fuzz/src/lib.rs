@@ -1,0 +1,59 @@
+//! Helpers of the fuzz targets that open directories or connections.
+
+use std::path::Path;
+
+use peak_alloc::PeakAlloc;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+/// Counts the memory of the process.
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// Runs `work` and asserts that it needs at most this much memory in addition, bytes.
+pub fn bounded<T>(bytes_max: usize, work: impl FnOnce() -> T) -> T {
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
+    let result = work();
+    let needed = MEMORY.peak_usage().saturating_sub(before);
+    assert!(needed <= bytes_max, "{needed} bytes of memory, at most {bytes_max} are expected");
+    result
+}
+
+/// An empty directory, in memory if the system has such a file system.
+pub fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory")
+}
+
+/// The bytes of a file, or nothing if there is no such file.
+pub fn content(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_default()
+}
+
+/// A runtime without worker threads.
+pub fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Reads the instructions of an input from its front. After the end, all numbers are zero.
+pub struct Script<'a>(pub &'a [u8]);
+
+impl<'a> Script<'a> {
+    pub fn byte(&mut self) -> u8 {
+        let Some((byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *byte
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        let number = usize::from(self.byte()) << 8 | usize::from(self.byte());
+        number % end.max(1)
+    }
+
+    pub fn bytes(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
