@@ -14,6 +14,7 @@ TEST_JOBS   ?= 2
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
 # The same for the feature s3.
 WITH_S3 := -p tacho-backup -p tacho-cli --features tacho-cli/s3
+WITH_ALL := -p tacho-ingest -p tacho-backup -p tacho-cli --features tacho-cli/parquet,tacho-cli/s3
 
 .PHONY: help
 help: ## list the targets
@@ -60,8 +61,7 @@ test-lint:
 	cargo xtask tidy
 	cargo xtask licences
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
-	cargo clippy --locked $(WITH_S3) --all-targets -- -D warnings
+	cargo clippy --locked $(WITH_ALL) --all-targets -- -D warnings
 
 .PHONY: test-rust
 test-rust: $(JAR_AGENT)
