@@ -192,8 +192,7 @@ impl State {
     fn begin(&mut self, what: &'static str, path: &Path) -> Outcome {
         let outcome = self.outcome(what);
         self.operations += 1;
-        let crc = outcome.name();
-        self.note(|| format!("{what} {}{crc}", path.display()));
+        self.note(|| format!("{what} {}{}", path.display(), outcome.name()));
         outcome
     }
 
