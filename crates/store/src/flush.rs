@@ -151,7 +151,11 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     drop(locked);
     let journals = journals(flusher, number);
     put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
+    // A job that sees the generation as flushed must also get its chunks, so they are released before the progress is
+    // published. A job that ran in between has held them again, so they are released after it, too.
+    flusher.inbox.flushed();
     forget(flusher, generation).await;
+    flusher.inbox.flushed();
     flusher.inbox.wake();
     journals.last()
 }

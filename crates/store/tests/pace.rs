@@ -1,0 +1,136 @@
+//! The upkeep rests while nothing can be done: while a flush fails, and while merges fail.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use common::{Bench, samples};
+use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Table};
+use tacho_store::threads::Threads;
+use tacho_store::{Driver, Error, ErrorKind, MemoryDriver, Options, Result, Store};
+
+/// The calls that a driver refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refuses {
+    Nothing,
+    /// Puts into the Meta table, with which every flush ends.
+    Meta,
+    Scans,
+}
+
+/// A driver that refuses some calls and counts scans.
+struct Refusing {
+    inner: MemoryDriver,
+    refuses: Mutex<Refuses>,
+    scans: AtomicU64,
+}
+
+impl Refusing {
+    fn new() -> Arc<Self> {
+        let (inner, refuses) = (MemoryDriver::new(), Mutex::new(Refuses::Nothing));
+        Arc::new(Self { inner, refuses, scans: AtomicU64::new(0) })
+    }
+
+    fn set(&self, refuses: Refuses) {
+        *self.refuses.lock().unwrap_or_else(PoisonError::into_inner) = refuses;
+    }
+
+    fn check(&self, call: Refuses) -> Result<()> {
+        if *self.refuses.lock().unwrap_or_else(PoisonError::into_inner) == call {
+            return Err(Error::new(ErrorKind::Unavailable, "injected: not now"));
+        }
+        Ok(())
+    }
+
+    fn scans(&self) -> u64 {
+        self.scans.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Driver for Refusing {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        if rows.iter().any(|row| row.table == Table::Meta) {
+            self.check(Refuses::Meta)?;
+        }
+        self.inner.put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        self.scans.fetch_add(1, Ordering::SeqCst);
+        self.check(Refuses::Scans)?;
+        self.inner.scan(scan).await
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        self.inner.delete(deletes).await
+    }
+}
+
+/// One series with more chunks than a merge needs.
+async fn append(store: &Store) {
+    let points: Vec<(i64, f64)> = (0..100).map(|at| (at, at as f64)).collect();
+    store.append(samples("m", &points), None).await.unwrap();
+}
+
+fn bench(driver: Arc<Refusing>) -> Bench {
+    let options = Options { threads: Threads::One, chunk_values: 10, merge_rows: 2, ..Options::default() };
+    let mut bench = Bench::with(driver, options);
+    bench.options.flush_wait_first = Options::default().flush_wait_first;
+    bench.options.flush_wait_max = Options::default().flush_wait_max;
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
+    let driver = Refusing::new();
+    let store = bench(driver.clone()).open().await;
+    driver.set(Refuses::Meta);
+    append(&store).await;
+    store.flush().await.unwrap_err();
+    let before = driver.scans();
+    // The paused clock advances only while all tasks rest. A task that does not rest would run here.
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(driver.scans() - before < 100, "{} scans", driver.scans() - before);
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert!(driver.scans() - before < 100, "{} scans in an hour", driver.scans() - before);
+    assert_eq!(store.stats().upkeep.merges, 0);
+    driver.set(Refuses::Nothing);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let upkeep = store.stats().upkeep;
+    assert!(upkeep.merges > 0 && upkeep.chunks_due == 0, "{upkeep:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_merges_are_repeated_less_and_less_often() {
+    let driver = Refusing::new();
+    let store = bench(driver.clone()).open().await;
+    let before = driver.scans();
+    driver.set(Refuses::Scans);
+    append(&store).await;
+    store.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let first = driver.scans() - before;
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let all = driver.scans() - before;
+    assert!(first > 2 && all > first, "{first} scans, then {all}");
+    // Waits of 100 ms that double up to 30 s. Waits that do not double would permit 36,000 scans.
+    assert!(all < 1_000, "{all} scans in an hour");
+    driver.set(Refuses::Nothing);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(store.stats().upkeep.merges > 0);
+}
