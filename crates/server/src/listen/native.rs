@@ -3,6 +3,7 @@
 //! Step before: the agent's sender. Step after: `connection.rs` serves each connection.
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,13 @@ pub async fn serve(
     drop(listener);
     if tokio::time::timeout(DRAIN_TIME_MAX, room.emptied()).await.is_err() {
         tracing::warn!(listener = "native", "connections did not end in time");
+    }
+}
+
+/// Serves one connection over any byte stream, such as the network of a simulation, until it ends.
+pub async fn serve_one(native: &Native, socket: Socket, peer: IpAddr, shutdown: Shutdown) {
+    if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
+        connection::run(native, (socket, peer), &Arc::new(seat), shutdown).await;
     }
 }
 
