@@ -96,7 +96,8 @@ fn bench(driver: Arc<Refusing>) -> Bench {
 #[tokio::test(start_paused = true)]
 async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
     let driver = Refusing::new();
-    let store = bench(driver.clone()).open().await;
+    let bench = bench(driver.clone());
+    let store = bench.open().await;
     driver.set(Refuses::Meta);
     append(&store).await;
     store.flush().await.unwrap_err();
@@ -118,7 +119,8 @@ async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
 #[tokio::test(start_paused = true)]
 async fn failed_merges_are_repeated_less_and_less_often() {
     let driver = Refusing::new();
-    let store = bench(driver.clone()).open().await;
+    let bench = bench(driver.clone());
+    let store = bench.open().await;
     let before = driver.scans();
     driver.set(Refuses::Scans);
     append(&store).await;
