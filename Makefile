@@ -135,6 +135,10 @@ bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics
 bench-backup: tacho ## measure check, backup, verify and restore next to cp and sha256sum; ARGS='--mb 600 --rounds 5'
 	TACHO=$(TACHO) python3 -m bench.backup $(ARGS)
 
+.PHONY: bench-access
+bench-access: tacho ## measure what TLS and tokens cost the server, per request and per frame; ARGS='--rounds 9'
+	TACHO=$(TACHO) python3 -m bench.access $(ARGS)
+
 .PHONY: bench-probe
 bench-probe: tacho $(JAR_AGENT) ## compare the overhead of the Java agent with Kieker, OpenTelemetry ...; ARGS='--only ours,kieker-tcp' or --full (docs/guide/overhead.md)
 	TACHO=$(TACHO) python3 -m experiments.overhead $(ARGS)

@@ -1,7 +1,8 @@
 """HTTP over one kept connection. The client takes as little time as Python allows, because the time of the server is
 measured.
 
-Supports only the responses of the measured systems: a status, and `Content-Length` or chunks.
+Supports only the responses of the measured systems: a status, and a body with `Content-Length`, in chunks, or up to the
+end of the connection.
 """
 
 import socket

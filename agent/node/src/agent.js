@@ -204,7 +204,7 @@ export class Agent {
 
 /**
  * Starts the agent of this thread, unless it has one.
- * @returns {Agent | null} null if it is disabled
+ * @returns {Agent | null} null if it is disabled or has failed to start
  */
 export function start() {
   const global = /** @type {any} */ (globalThis);

@@ -1,5 +1,5 @@
-// The agent's log: one line at a time, on standard error or in a file. A repeated line is suppressed for a short time, so that a
-// recurring error cannot fill a disk.
+// The agent's log: one line at a time, on standard error or in a file. Lines of `sayOnce` are not repeated within a minute, so
+// that a recurring error cannot fill a disk.
 
 import { appendFileSync, writeSync } from 'node:fs';
 
@@ -49,7 +49,7 @@ export class Log {
   }
 
   /**
-   * As `say`, but at most once a minute for each subject.
+   * As `say`, but at most once a minute for each subject. After the first 1,000 subjects, new ones are not logged.
    * @param {string} subject
    * @param {string} line
    */

@@ -1,5 +1,6 @@
-// The token of the settings, which authenticates this program. It is sent in HELLO only. No log line contains it, and no text of
-// an object: it is in private fields. Before: `config.js`. After: `send/protocol.js`, `send/link.js`.
+// The token of the settings, which authenticates this program. It is sent in HELLO only. No log line contains it. It is in
+// private fields, so that no object shows it when it is printed. Before: `config.js`. After: `send/protocol.js`,
+// `send/link.js`.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -31,7 +31,7 @@ after(async () => {
   rmSync(place, { recursive: true, force: true });
 });
 
-/** Replaces the file at once, as administrators should. */
+/** Replaces the file atomically, as administrators should. */
 function put(path, token) {
   writeFileSync(`${path}.new`, `${token}\n`);
   renameSync(`${path}.new`, path);

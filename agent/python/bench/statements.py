@@ -1,4 +1,4 @@
-"""Measures the CPU time of naming one statement. Each text is new, so that the cache never hits.
+"""Measures the CPU time of naming one statement, without the cache of `probes/dbapi.py`.
 
 Prints a table: `python3 bench/statements.py`. Before: `tachograph/probes/sql.py`.
 """

@@ -162,7 +162,7 @@ _lock = threading.Lock()
 def start(**settings: Any) -> bool:
     """Starts recording; only the first call has an effect. Settings override the environment (README.md); never raises.
 
-    Returns False if the agent was started before or is disabled.
+    Returns False if the agent was started before, is disabled, or fails to start.
     """
     global _agent
     with _lock:
@@ -192,7 +192,8 @@ def start(**settings: Any) -> bool:
 
 
 def flush(wait_s: float = 1.5) -> bool:
-    """Waits until the server has all records so far. Returns False if that takes longer than `wait_s` seconds."""
+    """Waits until the server has all records so far. Returns False if that takes longer than `wait_s` seconds, or if the agent
+    does not run."""
     return _agent is not None and _agent.sender.flush(wait_s)
 
 

@@ -1,4 +1,4 @@
-"""Reads the settings: arguments of `start` over the environment over defaults.
+"""Reads the settings. Arguments of `start` override the environment, and the environment overrides the defaults.
 
 A wrong value is reported with the valid form, and the default applies: an agent must not keep a program from starting.
 agent/settings.toml defines the settings of the agents of all languages. Before: agent.start. After: all users of `Settings`.
@@ -96,7 +96,7 @@ def _text(value: Any) -> str:
 
 
 def _number(text: str, unit: Unit, least: str, most: str) -> Any:
-    """A field. `text` is its default. All three arguments are in the notation of a setting."""
+    """A field with the default `text` and the bounds `least` and `most`, all three in the notation of a setting."""
     default, low, high = (unit.number(one) for one in (text, least, most))
 
     def read(value: Any) -> float:

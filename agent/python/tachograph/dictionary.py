@@ -48,7 +48,7 @@ class Dictionary:
 
     def frame_body(self, begin: int, end: int) -> bytes:
         """The next DICT body, if `begin` bytes of definitions were sent and `end` bytes are needed. After this body, `begin`
-        plus its length is sent."""
+        plus its length is the number of sent bytes."""
         at = bisect_right(self.cuts, begin)
         stop = min(end, self.cuts[at]) if at < len(self.cuts) else end
         return bytes(self.definitions[begin:stop])
@@ -85,7 +85,7 @@ class Dictionary:
         return self.text(OTHER) if is_full and text != OTHER else self._define_text(text)
 
     def value(self, value: str) -> int:
-        """Id of a short value. 0 if the value is long or occurs for the first time."""
+        """Id of a short value. 0 for a long value, for the first occurrence of a value, and for new values beyond a bound."""
         id_ = self.texts.get(value)
         if id_ is not None:
             return id_
@@ -107,7 +107,7 @@ class Dictionary:
         return id_
 
     def series(self, labels: Labels) -> int:
-        """Id of a series. 0 if there are too many series."""
+        """Id of a series. 0 for a new series if there are too many series or too many bytes of names."""
         id_ = self.series_ids.get(labels, 0)
         if not id_ and len(self.series_ids) < SERIES_MAX and self.string_bytes <= STRING_BYTES_MAX:
             id_ = self.series_ids[labels] = len(self.series_ids) + 1

@@ -1,4 +1,4 @@
-"""Records functions without decorators when their module is imported. The first finder in `sys.meta_path` detects the import.
+"""Records functions that patterns select, when their module is imported. The first finder in `sys.meta_path` detects the import.
 
 The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
 references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at
@@ -213,7 +213,7 @@ class Imports:
 
 
 def _is_function_of(member: Any, module: str) -> bool:
-    """A function defined in this module that is not recorded yet."""
+    """True for a function that a file of this module defines, unless a decorator records it already."""
     function = next(iter(recorder.functions_of(member)), None)
     if not isinstance(function, types.FunctionType) or function.__module__ != module:
         return False

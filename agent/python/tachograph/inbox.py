@@ -63,7 +63,7 @@ class Inbox:
     # ---- the sender's side ----
 
     def empty_into(self, outbox: Outbox, totals: Totals) -> None:
-        """Moves everything into the outbox. All new samples of one series become one record."""
+        """Moves everything into the outbox. New samples of one series and type become one record, at most 1,000 per record."""
         points: dict[tuple[Labels, int], list[tuple[int, Value]]] = {}
         for _ in range(len(self.samples)):
             series, at, value = self.samples.popleft()

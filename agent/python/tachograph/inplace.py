@@ -21,7 +21,7 @@ from . import recorder
 from .operations import METHOD, OFF, ON, SHARED
 from .track import LOCAL
 
-# Placeholders in the code that is compiled once per kind: one for the wrapper, one for the data of a plain function's code.
+# Placeholders in the templates (see `_CALLS`): one for the wrapper, one for the data of a plain function's code.
 _TARGET = "(the wrapper)"
 _KNOWN = "(what is known)"
 
@@ -154,7 +154,7 @@ def _shape(code: types.CodeType) -> _Shape:
 
 
 def _renamed(constant: Any, renamed: dict[str, object]) -> Any:
-    """A constant of a template, with the names of keyword arguments replaced."""
+    """A constant of a template, with the placeholders and the names of keyword arguments replaced."""
     if type(constant) is tuple:
         return tuple(_renamed(one, renamed) for one in constant)
     return renamed.get(constant, constant) if type(constant) is str else constant

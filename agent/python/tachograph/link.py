@@ -42,7 +42,8 @@ _FORBIDDEN = 13
 _TOKEN_S = (1.0, 60.0)
 # Pause after a refusal that an immediate retry would only repeat.
 _REFUSED_S = 60.0
-# Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before the ERROR has reset the back-off.
+# Minimum pause after an ERROR, unless the token is the reason. Without it, the pause could be short, because a WELCOME before
+# the ERROR has reset the back-off.
 _PAUSE_S = 1.0
 _BACKOFF_S = (0.1, 5.0)
 _STEP_FRAMES_MAX = 64

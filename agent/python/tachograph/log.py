@@ -1,4 +1,4 @@
-"""The agent's log: one line at a time, on standard error or in a file; a repeated line is suppressed for a minute.
+"""The agent's log: one line at a time, on standard error or in a file. Lines of `say_once` are not repeated within a minute.
 
 Before: all parts. After: none; a line that cannot be written is lost.
 """
@@ -47,7 +47,7 @@ class Log:
             pass  # a full disk or a closed standard error must not affect the program
 
     def say_once(self, subject: str, line: str) -> None:
-        """As `say`, but at most once a minute for each subject."""
+        """As `say`, but at most once a minute for each subject. After the first 1,000 subjects, new ones are not logged."""
         now = time.monotonic()
         before = self.said_at.get(subject)
         if (before is not None and now - before < _REPEAT_S) or (before is None and len(self.said_at) >= _SUBJECTS_MAX):

@@ -26,7 +26,7 @@ DYNAMIC_MAX = 8_192
 
 Decide = Callable[[int, str, int, int], tuple[int, int]]
 """Arguments: kind, name, number of characters of the module's name or 0, state without rules. Result: the rule that decides,
-state."""
+and the state."""
 
 
 def _own(_kind: int, _name: str, _module_chars: int, own: int) -> tuple[int, int]:

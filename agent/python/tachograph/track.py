@@ -80,7 +80,7 @@ LOOK_OFF = -2
 
 
 class Track:
-    """The events of one strand. Only the strand uses the fields, except for `events`, `look` and `ended`."""
+    """The events of one strand. Only the strand changes the fields; the sender also removes from `events` and sets `look`."""
 
     __slots__ = (
         "__weakref__", "attached", "attributes_dropped", "calls", "dropped", "ended", "events", "guard", "home", "look", "open",

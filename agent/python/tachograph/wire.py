@@ -114,7 +114,7 @@ def hello(
     for key, value in taken:
         put_blob(out, key.encode())
         put_blob(out, cut(value, LABEL_VALUE_BYTES_MAX))
-    # A token follows a secret. Zeros are none.
+    # A token follows a secret. Zeros stand for no secret.
     out += secret or (bytes(16) if token else b"")
     return with_token(bytes(out), token)
 

@@ -80,7 +80,7 @@ class Start(unittest.TestCase):
         folder = self.copy()
         (Path(folder) / "socket.py").write_text("raise RuntimeError('not the standard library')")
         done = self.child(folder, "import sys, socket; print(sys.modules['tachograph'].__file__, sys.path)")
-        self.assertNotIn("not watched", done.stderr)
+        self.assertNotIn("not recorded", done.stderr)
         self.assertIn(str(Path(folder) / "tachograph" / "__init__.py"), done.stdout)
         self.assertNotIn(f"'{folder}'", done.stdout)
 

@@ -239,7 +239,7 @@ class WithServer(ServerTest):
         self.assertEqual(self.server.counts(self.service), {name: 1 for name in expected})
 
     def put(self, path: str, token: str) -> None:
-        """Replaces the file at once, as administrators should."""
+        """Replaces the file atomically, as administrators should."""
         Path(f"{path}.new").write_text(f"{token}\n", "utf-8")
         os.replace(f"{path}.new", path)
 

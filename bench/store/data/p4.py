@@ -2,8 +2,8 @@
 
 Files are `<source>_<group>_<kind>_<source>_<date>_<time>--<metric>.csv.gz`. The first column is a German date in UTC
 with milliseconds, the second column a number with thousands separators: `12.08.2015 17:25:41.389;2,555,904`. A series
-is written as floats if any value has a decimal point, otherwise as whole numbers. Floats and whole numbers are fields of
-different names, because most systems allow one type per field.
+is written as floats if any value has a decimal point or an exponent, otherwise as whole numbers. Floats and whole
+numbers are fields of different names, because most systems allow one type per field.
 """
 
 import gzip

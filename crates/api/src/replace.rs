@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Replaces the file. After a power failure it may still have the old content.
+/// Replaces the file, without flushing it to the disk. After a power failure it may have the old content or, on some file
+/// systems, be empty.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, OpenOptions::new(), |_| Ok(()))
 }

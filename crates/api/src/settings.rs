@@ -5,13 +5,48 @@ use std::ops::Range;
 /// The expected form of a numeric setting. Numbers of bytes have no unit either.
 pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
 
+/// Limit on the characters of a line that a message shows.
+const LINE_CHARS_SHOWN: usize = 200;
+
 /// One-line message about an error in the TOML `text`: line number, column, content of the line, and `message`. `span` is the
 /// place of the error, in bytes of `text`.
 pub fn toml_cause(text: &str, message: &str, span: Option<Range<usize>>) -> String {
-    let message = message.lines().collect::<Vec<_>>().join(", ");
+    let message = printable(&message.lines().collect::<Vec<_>>().join(", "));
     let Some(before) = span.and_then(|span| text.get(..span.start)) else { return message };
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().map_or(0, |before| before.chars().count()) + 1;
-    let shown = text.lines().nth(line).unwrap_or("").trim();
-    format!("line {}, column {column}, `{shown}`: {message}", line + 1)
+    let whole = text.lines().nth(line).unwrap_or("").trim();
+    let shown: String = whole.chars().take(LINE_CHARS_SHOWN).collect();
+    let more = if shown.len() < whole.len() { ".." } else { "" };
+    format!("line {}, column {column}, `{}{more}`: {message}", line + 1, printable(&shown))
+}
+
+/// The text with escaped control characters. Otherwise a file could change a terminal, or add lines to a log.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_short_printable_line() {
+        let cause = |text: &str, message: &str, at: usize| toml_cause(text, message, Some(at..at));
+        assert_eq!(cause("a\n b = c\n", "wrong", 3), "line 2, column 2, `b = c`: wrong");
+        assert_eq!(
+            cause("\u{1b}[2J\tx", "unknown `\u{7}`\nsecond", 0),
+            "line 1, column 1, `\\u{1b}[2J\\tx`: unknown `\\u{7}`, second"
+        );
+        let long = cause(&"é".repeat(1_000), "wrong", 0);
+        assert_eq!(long, format!("line 1, column 1, `{}..`: wrong", "é".repeat(LINE_CHARS_SHOWN)));
+    }
 }

@@ -45,7 +45,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     parse_seconds(text).or_else(|| parse_units(text)).filter(|ns| *ns > 0)
 }
 
-/// The same as [`parse_duration`], but rejects numbers without a unit: users may not mean seconds.
+/// The same as [`parse_duration`], but rejects numbers without a unit, because a user may mean a unit other than seconds.
 pub fn parse_duration_with_unit(text: &str) -> Option<i64> {
     parse_units(text).filter(|ns| *ns > 0)
 }

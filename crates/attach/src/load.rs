@@ -8,9 +8,10 @@
 //!     creates .attach_pidN in the JVM's
 //!     working directory, or in /tmp
 //!     SIGQUIT ─────────────────────────────▶ finds the file, listens on /tmp/.java_pidN
-//!     1 0 load 0 instrument 0 false 0 JAR=OPTIONS 0 ─▶  checks that it is the same user, or root
-//!     ◀──────────────────────────── 0 \n return code: 0 \n    once agentmain has returned
+//!     1␀load␀instrument␀false␀JAR=OPTIONS␀ ─▶ checks that it is the same user, or root
+//!     ◀──────────────────────── 0⏎return code: 0⏎   once agentmain has returned
 //! ```
+//! `␀` is a zero byte, and `⏎` a line feed.
 //!
 //! On SIGQUIT, a JVM without the file, or with attaching disabled, prints a thread dump to its standard output. A JVM that
 //! has no handler for SIGQUIT yet is terminated. Therefore the signal is sent only to a JVM with a handler, after the file

@@ -52,7 +52,7 @@ impl Process {
         // The start time is read first. If the process ends and its id is reused in between, the start times differ.
         let started = started(&text(&folder.join("stat"))?)?;
         let found = Self::parse(&text(&folder.join("status"))?, started)?;
-        // Threads have a later start time.
+        // `pid` may be the id of a thread, which has a later start time than its process.
         if found.pid == pid { Some(found) } else { Self::find(found.pid) }
     }
 
@@ -186,8 +186,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from the `release` file of the JDK, for a JVM without performance data. Such a JVM has the file
-    /// disabled, or its user has no name.
+    /// The Java version from the `release` file of the JDK, for a JVM without performance data. A JVM has none if an option
+    /// disables it, or if its user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);
@@ -200,7 +200,7 @@ impl Process {
         fs::read_link(self.file("fd/2")).ok().filter(|path| path.is_absolute() && !path.starts_with("/dev"))
     }
 
-    /// Whether the process shares the network namespace of this program.
+    /// Whether the process shares the network namespace of this program. True if its namespace is not readable.
     pub fn shares_network(&self) -> bool {
         let network = |process: &Path| fs::read_link(process.join("ns/net")).ok();
         let its = network(&self.file(""));

@@ -27,7 +27,7 @@ pub enum Effort {
 /// Byte compression over the output of a codec of numbers or strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Zstandard, if an estimate shows that it saves space.
+    /// Zstandard for columns that become smaller with it.
     #[default]
     Auto,
     None,

@@ -1,4 +1,5 @@
-//! How are samples of version 1 read? They have one series with times in any order. This version is no longer written.
+//! How are samples of version 1 read? They belong to one series and have times in any order. Samples are no longer written
+//! in this version.
 
 use tacho_model::{Sample, Timestamp, ValueType};
 

@@ -54,7 +54,7 @@ fn every_codec_of_numbers_has_a_golden_file() {
     }
 }
 
-/// The hex digits of an example in the format document: the text before a `|` in one of its last code blocks.
+/// The bytes of an example in the format document. A code block of the section *Examples* has them as hex digits before a `|`.
 fn example(number: usize) -> Vec<u8> {
     let page = std::fs::read_to_string(root().join("docs/format/chunk.md")).unwrap();
     let block = page.split("## Examples").nth(1).unwrap().split("```").nth(2 * number + 1).unwrap();

@@ -64,10 +64,10 @@ pub struct Connection {
     driver: JoinHandle<hyper::Result<()>>,
 }
 
-/// A temporary refusal: the server is busy or full.
+/// Why a POST over a [`Connection`] did not succeed.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Retry after this time. The text is the reason given by the server.
+    /// The server is busy or full: retry after this time. The text is the reason given by the server.
     Later(Duration, String),
     Failed(Failure),
 }
@@ -83,7 +83,7 @@ impl Client {
         Ok(Self { target: Target { authority, named }, token, tls })
     }
 
-    /// The address to which the token is sent so that others in the network can read it.
+    /// The address of the server, if others in the network can read the token that is sent to it.
     pub fn exposes_token_to(&self) -> Option<&str> {
         let authority = &*self.target.authority;
         (self.token.is_some() && self.tls.is_none() && token::is_on_network(authority)).then_some(authority)
@@ -107,7 +107,7 @@ impl Client {
         self.send(Method::DELETE, path).await
     }
 
-    /// The same as [`Self::post`]. The inner error is a refusal because the server does too much of this kind already (429).
+    /// The same as [`Self::post`]. The inner error: the server does too much of this kind already (429).
     pub async fn post_or_busy(&self, path: &str) -> Result<Result<String, Failure>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -398,8 +398,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Converts status 400 to a failure. The error type `bad_data` is from the server and means that an argument of the command
-/// is wrong, such as a selector that cannot be parsed. Any other 400 is from a proxy or another program.
+/// Converts an error response to a failure. Status 400 with the error type `bad_data` is from the server and means that an
+/// argument of the command is wrong, such as a selector that cannot be parsed. Any other 400 is from a proxy or another program.
 fn asked_wrongly(target: &Target, status: StatusCode, body: &str) -> Failure {
     let failure = refused(target, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");

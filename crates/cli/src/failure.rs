@@ -12,9 +12,9 @@ pub enum Code {
     Failed = 1,
     /// The command was not tried: settings or arguments are wrong. Also the exit code of clap.
     Usage = 2,
-    /// The command did its work, except for broken or refused records.
+    /// The command did a part of its work. The rest failed, for example because records are broken or were refused.
     Partly = 3,
-    /// A signal ended the command, and it removed what it had begun. As in a shell: 128 and the number of SIGINT.
+    /// A signal ended the command. The code is that of a shell: 128 plus the number of SIGINT.
     Interrupted = 130,
 }
 

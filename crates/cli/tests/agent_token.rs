@@ -75,7 +75,7 @@ fn add(data: &Path, arguments: &[&str]) -> String {
     stdout.trim().to_owned()
 }
 
-/// Waits for a line of the program's log. The log has no token.
+/// Waits for a text in the program's log, and checks that the log has no token.
 fn says(program: &Program, expect: &str) {
     wait_for(expect, || {
         let log = program.errors();

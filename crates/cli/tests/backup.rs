@@ -1,4 +1,4 @@
-//! Tests `tacho backup` and `tacho restore` with real data directories, at rest and below a running server.
+//! Tests `tacho backup` and `tacho restore` with real data directories, at rest and while a server uses them.
 
 #[path = "support/filled.rs"]
 mod filled;
@@ -46,7 +46,7 @@ fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// Values of the series `line`, by HTTP.
+/// Number of values of the series `line`, by HTTP.
 fn count(server: &Server, token: &str) -> String {
     let query = "/api/v1/query?query=sum(count_over_time(line%5B100000d%5D))&time=1800000000";
     let answer = server.request("GET", query, &[("Authorization", token)], b"").json();
@@ -255,7 +255,7 @@ fn a_running_server_is_backed_up_without_a_stop() {
     for (id, expect) in ids.iter().zip(["1000", "1500", "1400"]) {
         json(&["restore", text(&at), text(&out), "--at", id]);
         let restored = Server::start(&out);
-        // It is not open to everyone.
+        // The restored server requires a token, too.
         assert_eq!(restored.get("/api/v1/labels").status, 401);
         assert_eq!(count(&restored, token), expect);
         write(&restored, token, 5_000..5_001);
@@ -294,7 +294,7 @@ fn snapshots_are_bounded_keep_removed_files_and_end_with_the_server() {
     let count = first["files"].as_array().unwrap().len();
     assert!(count >= 3, "{first}");
     assert_eq!(pinned(&data), count);
-    // The flush removes the journal. Its link stays.
+    // A merge begins with a flush, which removes the journal. The hard link in the snapshot stays.
     assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
     assert_eq!(pinned(&data), count);
     assert_eq!(run(&["check", text(&data)]).0, Some(0));

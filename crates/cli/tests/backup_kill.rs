@@ -1,5 +1,5 @@
 //! Tests that a backup has every record that was acknowledged before it began, exactly once. Servers and backups are killed
-//! at random moments while agents send records, and the server merges.
+//! at random moments while an agent sends records, and the server merges.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -128,7 +128,7 @@ fn a_backup_has_all_records_acknowledged_before_it_after_many_kills() {
             // A backup ends.
             let before = model.acked();
             made.push(end(begin(&data, &at, &url), before).unwrap_or_else(|e| panic!("{e}{}", server.log())));
-            // A server is killed during a backup, which then has a snapshot of it or fails.
+            // A server is killed during a backup. The backup continues with the snapshot of the server, or fails.
             let before = model.acked();
             let last = begin(&data, &at, &url);
             std::thread::sleep(Duration::from_millis(random.below(150)));

@@ -1,4 +1,4 @@
-//! Tests a backup repository in a bucket, with a real S3-compatible server (moto). `make test-s3` installs it.
+//! Tests a backup repository in a bucket, with moto, a server with the API of S3. `make test-s3` installs it.
 
 #[path = "support/filled.rs"]
 mod filled;

@@ -553,7 +553,7 @@ fn directories_that_cannot_be_read_are_refused() {
     assert!(stderr.contains("unfinished result of tacho repair"), "{stderr}");
 }
 
-/// The CRC-32C of manifests, computed bit by bit with the reflected polynomial 0x1EDC6F41.
+/// The CRC-32C of manifests, computed bit by bit with 0x82F63B78, the bits of the polynomial 0x1EDC6F41 in reverse order.
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(crc & 1)))

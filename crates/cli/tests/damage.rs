@@ -18,8 +18,8 @@ const START_S: i64 = 1_700_000_000;
 const SPAN: &str = "start=1700000000&end=1700000600";
 const TRACE: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
 
-/// A server with two series of samples, two of entries and a service. Each has chunks that will be damaged, and later chunks
-/// that will not.
+/// A server with two series of samples, one of entries and one of calls. Each has an earlier and a later chunk. [`flip`] damages
+/// only earlier chunks.
 fn server(data: &Path) -> Server {
     let server = Server::start_with(data, &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::connect(server.records, &agent::hello(7)).expect("server greets");

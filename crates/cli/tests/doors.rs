@@ -89,8 +89,8 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
-/// Sends the requests that Chromium 140 sends for a cross-origin page of `http://localhost:PORT`: for an image, for `fetch` of a
-/// script with and without `no-cors`, a form, a beacon, and the preflight of a `fetch` that needs permission.
+/// Sends the requests that Chromium 140 sends for a cross-origin page of `http://localhost:PORT`: for an image, a script, a form,
+/// a beacon, `fetch` with and without `no-cors`, and a `fetch` that needs permission, with its preflight.
 #[test]
 fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     let data = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
 fn a_query_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    // This query takes minutes: it reads four windows of a million values at each of 11,000 steps.
+    // This query takes minutes: it reads four windows of 900,000 values at each of 11,000 steps.
     let window = "quantile_over_time(0.5,vector(1)[900000s:1s])";
     let query = [window; 4].join("-").replace('+', "%2B");
     let path = format!("/api/v1/query_range?query={query}&start=0&end=10999&step=1");
@@ -221,7 +221,7 @@ fn long_computations_of_few_values_do_not_block_others_and_end_with_their_client
     let server = Server::start(data.path());
     let lines: String = (1..=10_000).map(|n| format!("m value={} {n}\n", n * 7919 % 1000)).collect();
     assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
-    // The query compares fifty million pairs of its 7,500 values at each of 500 steps.
+    // The query compares some fifty million pairs of values at each of 501 steps. All steps together read 7,500 values.
     for values in ["vector(2)[7000s:1s]", "m[7000s]"] {
         let query = format!("dtw_over_time({values},vector(1)[7000s:1s],7000)");
         let path = format!("/api/v1/query_range?query={query}&start=9000&end=9500&step=1");
@@ -356,7 +356,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
     wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
-/// Sends more unfinished bodies than `requests_max`: of writes, of an import, and forms of queries.
+/// Sends more unfinished bodies than `requests_max`: of writes, of an import, of a request for checksums, and forms of queries.
 #[test]
 fn slow_bodies_do_not_block_others() {
     let data = tempfile::tempdir().unwrap();

@@ -395,7 +395,8 @@ fn commands_that_read_a_directory_do_not_change_it() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
     server.kill();
-    // Leaves the files of a process that was killed during a write, and damages a file.
+    // Makes the files look like those of a process that was killed during a write: some end in a part of a record, and one is
+    // incomplete.
     let append = |path: &Path| {
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();

@@ -1,4 +1,4 @@
-//! What an intruder tries: each test is a hole that an access control can have.
+//! Tests what an intruder would try. Most tests are about one weakness that an access control can have.
 
 mod support;
 #[path = "support/tokens.rs"]
@@ -99,7 +99,7 @@ fn a_session_ends_with_its_logout_its_token_and_its_restart() {
     assert_eq!((ended.status, with(&first).status, with(&second).status), (204, 401, 200));
     revoke(&guarded.server, "reader");
     assert_eq!(with(&second).status, 401);
-    // A page with an old cookie is not a guess.
+    // An old cookie of a page does not count as a guess of a token.
     for _ in 0..20 {
         assert_eq!(with(&second).status, 401);
     }

@@ -1,7 +1,7 @@
 //! Tests that acknowledged records are on disk: the real server is killed at random moments, and every acknowledged record
 //! must exist exactly once.
 //!
-//! At the same time the server merges all adjacent chunks, deletes records on request, and expires a series.
+//! At the same time the server merges all adjacent chunks, deletes records on request, and expires its own series.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -31,8 +31,8 @@ const KILLS: u32 = 50;
 const KILLS_MAX_FACTOR: u32 = 10;
 /// After the first of every five kills, a server is also killed while it starts.
 const LIVES_PER_KILL_AT_START: u32 = 5;
-/// Number of lives after which the test counts the merges of these lives. If there were fewer merges than lives, the
-/// following lives are twice as long.
+/// Number of lives after which the test counts the merges of these lives. A life is the time from the start of a server to its
+/// kill. If there were fewer merges than lives, the following lives are twice as long.
 const RUN: u32 = 10;
 /// Lives become twice as long at most six times.
 const DOUBLINGS_MAX: u32 = 6;
@@ -339,7 +339,7 @@ async fn check_http(store: &Store, writer: &HttpWriter) {
     }
 }
 
-/// Acknowledged records that were not deleted must exist once. Deleted records must not exist.
+/// Acknowledged records that were not deleted must exist. Deleted records must not exist.
 async fn check_deleted(store: &Store, deleter: &Deleter) {
     let id = find(store, Kind::Sample, Deleter::NAME, None);
     let got: Vec<i64> = store.samples(id, TimeRange::ALL).await.unwrap().iter().map(|s| s.at).collect();

@@ -1,6 +1,6 @@
-//! Tests bodies of a few kilobytes that expand to gigabytes, and queries and answers that need gigabytes of memory. The server
-//! has a limit of 4 GB. It continues to run, names the refused records, and keeps the valid records. Its memory stays small,
-//! even after a restart.
+//! Tests compressed bodies of less than 200 kB whose records would take gigabytes, and queries and answers that would need
+//! gigabytes of memory. The server has a limit of 4 GB. It continues to run, names the refused records, and keeps the valid
+//! records. Its memory stays small, even after a restart.
 
 mod support;
 
@@ -269,7 +269,7 @@ fn count_open(server: &Server) -> u64 {
 fn the_values_of_a_label_are_limited_in_one_answer() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // The values have 34 MB in total.
+    // The values have 36 MB in total.
     let value = |n: usize| format!("{}{n:06}", "v".repeat(3_990));
     for part in 0..9 {
         let line = |n: usize| format!("m,l={} value=1 1\n", value(part * 1_000 + n));
@@ -306,7 +306,7 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     assert!(server.stop().success());
 }
 
-/// The frames have many refused records of 53 bytes. The reason for each takes a kilobyte of memory.
+/// Each frame has some 50 bytes and 16 refused records. The reasons for the refusals take a kilobyte of memory per frame.
 #[test]
 fn imports_of_many_frames_at_once_stay_within_the_memory_of_records() {
     use tacho_ingest::wire::{ClientFrame, Hello};

@@ -182,7 +182,7 @@ fn declared_types_survive_sigkill_after_an_acknowledgement() {
     let (euro, cent) = (["", "", "EUR"].as_slice(), ["", "ct"].as_slice());
     let mut since: Vec<(Vec<String>, String)> = Vec::new();
     let mut session = 0;
-    // In the last step, the application is rolled back to its first version.
+    // In the fourth and in the last step, the application is rolled back to its first version.
     for (forms, expect) in [
         (vec![&first], vec![euro]),
         (vec![&later], vec![euro, cent]),

@@ -90,7 +90,8 @@ fn directories_of_older_versions_are_checked_backed_up_and_served() {
     }
 }
 
-/// Compares all records of an opened golden directory.
+/// Compares the records of a golden directory with those that were sent: samples and entries of the agent as a whole, calls and
+/// the series `line` by their times.
 fn compare(data: &Path) {
     filled::in_runtime(async {
         let driver =

@@ -151,7 +151,7 @@ impl Stopwatch {
     }
 }
 
-/// User and system time in hundredths of a second, from fields 14 and 15 of `/proc/self/stat`.
+/// User and system time with a resolution of 10 ms, from fields 14 and 15 of `/proc/self/stat`.
 fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -159,7 +159,7 @@ fn cpu() -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-/// Every series is a random walk between 0 and 100 that changes by a few units per step.
+/// Every series is a random walk between 0 and 100 that changes by at most 1 per step.
 fn sample_batches() -> Vec<Arc<Batch>> {
     let labels: Vec<Arc<Labels>> = (0..HOSTS * FIELDS).map(series_labels).collect();
     let mut random = Random::new(7);
@@ -195,7 +195,7 @@ fn series_labels(number: usize) -> Arc<Labels> {
     Arc::new(Labels::new(labels).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// 500 segments of the same shape: a request with seven calls below it.
+/// 500 segments with the same calls: a request and seven nested calls below it.
 fn execution_batch(first: u64) -> Batch {
     let operation =
         |n| Operation { kind: OperationKind::Method, name: format!("com.shop.Board.method{n}()").into() };

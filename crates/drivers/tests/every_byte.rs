@@ -198,8 +198,8 @@ async fn end_everywhere(power_fails: bool) {
         };
         bench.disk.set_operations(u64::MAX);
         for attempt in 0..4 {
-            // The next process ends while it opens the directory or right after that. The power fails only in the second
-            // case.
+            // In the even attempts, the next process ends while it opens the directory or right after that. The power fails only
+            // in the odd attempts.
             if attempt % 2 == 0 {
                 bench.disk.set_operations(operations % 16);
                 let opened = open(&bench).await;

@@ -1,6 +1,7 @@
 //! Reads the numbers and strings of an untrusted message.
 //!
-//! The native protocol and protobuf use this reader, because both have LEB128 varints and little-endian fixed widths.
+//! The native protocol, protobuf and the page heads of Parquet use this reader, because all have LEB128 varints and
+//! little-endian fixed widths.
 
 use tacho_model::varint;
 
@@ -12,7 +13,7 @@ pub struct Flaw {
     pub at: usize,
 }
 
-/// Reads a body from front to back. Every method consumes the item in its name or returns a [`Flaw`].
+/// Reads a body from front to back. Each reading method consumes the item in its name or returns a [`Flaw`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],

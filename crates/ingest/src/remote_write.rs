@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   WriteRequest  1 timeseries*              3 metadata*: ignored
-//!   TimeSeries    1 labels*   2 samples*     3 exemplars*: ignored   4 histograms*: refused by name
+//!   TimeSeries    1 labels*   2 samples*     3 exemplars*: ignored   4 histograms*: the series is refused
 //!   Label         1 name      2 value
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```
@@ -41,7 +41,7 @@ pub struct Decoded {
     pub rejects: Rejects<Refused>,
 }
 
-/// One series that was refused, with all its samples.
+/// One series that was refused with all its samples, or of which the samples with a time out of range were refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("series {position}: {reason}")]
 pub struct Refused {
@@ -131,7 +131,7 @@ enum SeriesError {
 
 struct ReadSeries {
     series: SampleSeries,
-    /// A time is out of range. The sample is refused, and the others are kept.
+    /// The last time that is out of range, in ms. Samples with such times are refused, and the others are kept.
     timestamp_refused: Option<i64>,
 }
 

@@ -57,7 +57,7 @@ pub struct Block {
     pub thinned: u64,
 }
 
-/// A row that was refused, or a value of a row that was refused.
+/// A refused row, or a row with a refused value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("row {row}{}: {reason}", place(.column))]
 pub struct Broken {

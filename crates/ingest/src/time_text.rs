@@ -77,7 +77,7 @@ impl fmt::Display for TimeFormat {
     }
 }
 
-/// `iso`, `epoch`, `epoch-ms`, `epoch-us`, `epoch-ns`, or a pattern with at least one `%`.
+/// `iso`, `epoch` or `epoch-s`, `epoch-ms`, `epoch-us`, `epoch-ns`, or a pattern with at least one `%`.
 impl std::str::FromStr for TimeFormat {
     type Err = String;
 

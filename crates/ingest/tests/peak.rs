@@ -125,7 +125,7 @@ const DOORS: &[Door] = &[
         body: table,
         decode: read_table,
         bound: rows::memory_bytes_max,
-        // Long or wide, number of columns, bytes of a name, bytes of a cell, number of broken cells.
+        // Long or wide, number of columns, bytes of a name, bytes of a cell, whether the cells are broken.
         worst: &[
             [0, 62, 250, 1, 0, 0],
             [0, 2, 1, 1, 0, 0],

@@ -17,7 +17,8 @@ use crate::mix::{Mix, fill};
 use crate::report::{Failures, LATENCY_NS_MAX, Report, TemplateReport, new_histogram};
 use crate::{Error, RequestId, RequestIds};
 
-/// Limit on connections, given by the number of ephemeral ports of one address. More connections need several generators.
+/// Limit on connections, below the number of ephemeral ports of one address (28,232 on Linux). More connections need several
+/// generators.
 const CONNECTIONS_MAX: usize = 20_000;
 /// Pause before a lost connection is reopened.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);

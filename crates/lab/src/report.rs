@@ -44,10 +44,10 @@ pub struct TemplateReport {
 #[derive(Clone, Debug)]
 pub struct Report {
     pub connections: usize,
-    /// From the first request sent to the last response received.
+    /// From the start of all connections to the end of the last one.
     pub elapsed: Duration,
     pub templates: Vec<TemplateReport>,
-    /// Bytes of the response bodies.
+    /// Bytes of the bodies of successful responses.
     pub body_bytes: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Tests the closed loop against a small server that counts requests, delays, fails and closes connections.
+//! Tests the closed loop against a small server. The server counts requests. The path of a request determines whether it gets
+//! an answer, an error, no answer, or a closed connection.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -121,7 +121,7 @@ pub enum EventKind {
     Enter(OperationIndex),
     /// The innermost open call returned.
     Exit,
-    /// The innermost open call ended with an exception.
+    /// The innermost open call failed: with an exception, or, for a request, with a status of 500 or above.
     ExitFailed,
 }
 

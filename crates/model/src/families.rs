@@ -1,8 +1,8 @@
 //! Which label sets of a sequence differ only in the name?
 //!
-//! Files store each label set as a difference from the previous one, so a few bytes can represent a long set. Such sets
-//! share their common labels in memory too. Therefore memory at startup is proportional to the size of the file, not to
-//! the size of the expanded labels.
+//! Files store each label set as a difference from the previous one, so a few bytes can represent a long set. Sets that
+//! differ only in the name share their other labels in memory too. Without this, a small file could take much memory at
+//! startup.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::labels::{SHARED_BYTES_MIN, parts_of};
 use crate::{LabelError, Labels, NAME};
 
-/// Creates labels from canonical bytes. Remembers the labels that it has created.
+/// Creates labels from canonical bytes. Remembers which labels other than the name it has read.
 #[derive(Debug, Default)]
 pub struct Families {
     /// Key: the hash of a set's labels without the name. Value: these labels, as soon as a second set has them.

@@ -64,7 +64,7 @@ const END: u8 = 0xFF;
 /// label is absent.
 #[derive(Clone)]
 pub struct Labels {
-    /// An array of bytes instead of an integer: alignment to 16 bytes would add 8 bytes per series.
+    /// The series id, as bytes, because a `u128` must be aligned to 16 bytes.
     id: [u8; 16],
     /// `name END value END` for each label, sorted by name. If there is a `base`, only the label that is not in the
     /// base.

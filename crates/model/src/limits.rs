@@ -1,5 +1,5 @@
-//! All limits, each with its unit and reason. A value over a limit is refused with an error that names the value; it is
-//! never truncated silently.
+//! Limits on labels and records, each with its unit. A value over a limit is refused with an error that names the value;
+//! it is never truncated silently.
 
 /// Limit on the number of labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a
 /// margin, and bounds the memory that a hostile sender can use.
@@ -20,7 +20,7 @@ pub const OPERATION_BYTES_MAX: usize = 8_192;
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
 /// Open calls carried from one part of a segment to the next. This is the maximum recursion depth that can be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
-/// Attributes in one segment.
+/// Attributes in one part of a segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;
 /// Bytes of one attribute value; the agent truncates longer values and appends `…`.
 pub const ATTRIBUTE_BYTES_MAX: usize = 4_096;

@@ -21,7 +21,7 @@ pub struct MatcherError {
     pub label: String,
     pub pattern: String,
     pub cause: String,
-    /// The pattern is valid, but exceeds the limit on the number or on the cost of patterns.
+    /// The pattern was refused for a limit on the number or the cost of patterns, not for its syntax.
     pub is_over_budget: bool,
 }
 

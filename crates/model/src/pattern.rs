@@ -208,7 +208,7 @@ fn keep(value: &str, pattern: &Arc<Pattern>) {
     }
 }
 
-/// The pattern and replacement of `label_replace`, both in the syntax of Go.
+/// The pattern of `label_replace`. [`Rewrite::apply`] takes the replacement. Both have the syntax of Go.
 #[derive(Debug)]
 pub struct Rewrite {
     regex: Regex,

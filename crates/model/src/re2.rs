@@ -37,7 +37,8 @@ pub struct Translated {
 /// Rewrites a pattern. If `dot_newline` is true, `.` also matches a newline, as if the pattern started with `(?s)`.
 ///
 /// # Errors
-/// If Go refuses the pattern; the error names the refused part.
+/// If Go refuses the pattern; the error names the refused part. Also if the pattern has a surrogate, or exceeds a limit of
+/// this file.
 pub fn translate(pattern: &str, dot_newline: bool) -> Result<Translated, String> {
     let flags = Flags { dot_newline, ..Flags::default() };
     let mut translation = Translation {
@@ -452,8 +453,8 @@ fn push_char(out: &mut String, c: char) {
     }
 }
 
-/// Minimum and maximum from the text after `{` up to `}`. An inner `None` is a number that is too large. An outer
-/// `None` of the maximum means that there is no upper bound.
+/// Minimum and maximum from the text after `{` up to `}`, and this text. An inner `None` is a number that is too large. An
+/// outer `None` of the maximum means that there is no upper bound.
 type Counts = (Option<u32>, Option<Option<u32>>, String);
 
 fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Counts> {

@@ -37,7 +37,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![0.0, 0.0, 1.0, -3.7]),
     );
     let plain = plain.prop_map(|(unit, offset, a_second)| Shape { unit, offset, a_second });
-    // The line is so steep that the distances from it are a billionth of a value.
+    // The line is so steep that the distances from it are tiny compared to the values.
     let steep = prop::sample::select(vec![1e3, 1e6, 1e9]);
     let steep = steep.prop_map(|a_second| Shape { unit: 1e-3, offset: 5.0, a_second });
     let large = prop::sample::select(vec![1e297, 3e299, 1e305]);

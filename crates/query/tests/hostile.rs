@@ -308,7 +308,7 @@ fn labels_created_by_a_query_are_limited() {
         let data: Vec<_> = plan.selectors().iter().map(|_| data.clone()).collect();
         plan.evaluate(&data)
     };
-    // Each label set takes 192 bytes plus its texts, and two bytes per name and value.
+    // Each label set takes 192 bytes plus its texts, and two bytes per pair of name and value.
     let name = NAME.len() + 1 + 2;
     let own = 192 + 1 + 4 + 2;
     let text = 192 + name + 1 + 4 + 2 + 1 + 1_000 + 2;

@@ -48,7 +48,7 @@ pub struct SeriesReport {
     pub series: String,
     #[serde(flatten)]
     pub amount: Amount,
-    /// Times of the first and the last record in ns, as text. Absent if the series has no chunks.
+    /// Times of the first and the last record in ns, as text. `None` if the series has no chunks.
     pub start: Option<String>,
     pub end: Option<String>,
 }

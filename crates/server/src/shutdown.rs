@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// The sending end. Dropping it also triggers the shutdown.
+/// The sending end. Dropping it also ends each [`Shutdown::wait`].
 pub struct Trigger(watch::Sender<bool>);
 
 /// Held by every listener and background task.

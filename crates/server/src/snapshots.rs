@@ -126,7 +126,7 @@ impl Snapshots {
         if removed.is_err() {
             tracing::warn!(snapshot = id, "snapshot was not removed");
         }
-        // After the removal, so that the limit also holds for the links.
+        // The lease ends after the removal, so that the directories of links never exceed the limit.
         self.leases().retain(|lease| lease.id != id);
         true
     }

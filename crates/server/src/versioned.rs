@@ -57,8 +57,8 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String>
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// Replaces the file. The new file is on disk when this returns. After a crash before that, the old file is complete.
-/// `content` must have the member `version`.
+/// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
+/// complete. `content` must have the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');

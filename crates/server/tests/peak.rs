@@ -21,7 +21,8 @@ use flate2::write::GzEncoder;
 use inside::Inside;
 use tacho_store::MemoryDriver;
 
-/// Number of shapes that the search tries for each entry point.
+/// Number of changed shapes that the search tries for each path of an entry point with one or two paths. For other entry points
+/// it tries one per path.
 const TRIES: usize = 6;
 /// Memory that every request may take: buffers of its connection, and caches that are filled once.
 const MIN_BYTES: usize = 8 << 20;
@@ -197,8 +198,8 @@ fn no_request_takes_more_memory_than_its_bytes_allow() {
     }
 }
 
-/// Checks that every route is tested here, takes records, takes no input, or takes input only in
-/// its path.
+/// Checks that every route is tested here, takes records, takes no input, or takes input only in its path. Finds the routes whose
+/// path is written directly behind `Route::new(`.
 fn check_that_all_routes_are_known() {
     const OF_RECORDS: &[&str] = &["/api/v1/write"];
     const TAKE_NOTHING: &[&str] = &[

@@ -88,7 +88,7 @@ pub enum Failure {
         records: u64,
         text: String,
     },
-    /// A record was deleted or never sent.
+    /// The store has a record that was deleted or never sent.
     Invented {
         text: String,
     },

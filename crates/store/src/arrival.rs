@@ -54,8 +54,8 @@ pub enum Appended {
     Repeated,
 }
 
-/// Series that a limit refused. Most limits refuse only new series; the limit on chunks also refuses records far from the present
-/// time. All other records of the batch are stored.
+/// Series that a limit refused. Most limits refuse only new series. The limit on the labels of one batch also refuses existing
+/// series, and the limit on chunks refuses records far from the present time. All other records of the batch are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,
@@ -113,7 +113,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Removes from a batch the new series that a limit refuses, and all series without records.
+/// Removes from a batch the series that a limit refuses, and all series without records.
 pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
     let mut refused = Refused::default();
     let mut out = HashSet::new();

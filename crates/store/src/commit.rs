@@ -32,7 +32,7 @@ use crate::{Error, Result};
 /// Commands to the thread.
 pub enum Command {
     Append(Append),
-    /// Seals the active generation. The answer is the number of the last sealed generation.
+    /// Seals the active generation. The answer is the last generation that waits for its flush; 0 if there is none.
     Seal(oneshot::Sender<u64>),
 }
 
@@ -249,7 +249,7 @@ impl Committer {
         }
     }
 
-    /// Makes durable batches readable, then answers their senders.
+    /// Adds the batches, which are now durable, to the memtable. Then answers their senders.
     fn apply(&self, group: Group, length: u64) {
         let store = &self.store;
         let mut answers = Vec::with_capacity(group.batches.len());

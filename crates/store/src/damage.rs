@@ -115,7 +115,7 @@ pub struct Unreadable {
     count: Count,
     /// Partitions with an unreadable series row. Their series are unknown.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
-    /// Reasons why any answer may lack records: deletions, files or journals that were unreadable at start.
+    /// Reasons why any answer may lack records or have deleted ones: files, journals or deletions that were unreadable at start.
     everywhere: Vec<Arc<str>>,
 }
 

@@ -21,8 +21,7 @@ pub use reading::ReadFile;
 pub const FILE_MODE: u32 = 0o600;
 pub const DIRECTORY_MODE: u32 = 0o700;
 
-/// A file system. Operations without a body change files. The other operations have the file system of the operating
-/// system as default.
+/// A file system. Operations with a body use the file system of the operating system by default.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;

@@ -128,7 +128,7 @@ impl Delete {
     }
 }
 
-/// Name of the driver, for logs and the status page.
+/// Describes a driver in logs and on the status page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     pub name: &'static str,

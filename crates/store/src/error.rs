@@ -13,9 +13,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The input breaks a rule. The same bytes will be refused again.
     Invalid,
-    /// A configured limit on a permanent resource (the number of series) is reached.
+    /// A limit is reached, for example on the samples of one answer or on pending deletions.
     Limit,
-    /// The memory limit is reached. The sender should wait this long and send again.
+    /// A limit on memory or on waiting requests is reached. The sender should wait this long and send again.
     Full { retry_after: Duration },
     /// The disk or the back end has no space left. The store accepts records again when there is space.
     StorageFull,

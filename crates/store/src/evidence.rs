@@ -1,4 +1,4 @@
-//! Finds all generation numbers that were ever used, and checks that all required files and facts exist.
+//! Finds the highest generation number in all files, and checks that all required files and facts exist.
 //!
 //! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
 //! row or file. A missing file or fact is reported before anything is changed. The error describes how to open the
@@ -51,7 +51,7 @@ pub struct Files {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
     pub journals: Vec<Found>,
-    /// The highest generation number of any file.
+    /// The highest generation number in any file name or header.
     pub highest: u64,
     /// Bytes of each journal.
     lengths: BTreeMap<u64, u64>,
@@ -61,7 +61,7 @@ pub struct Files {
 /// A required journal that is missing or incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Another file or the Meta table names the journal.
+    /// Another file or the Meta table names the journal, but it does not exist.
     Missing { generation: u64 },
     /// The journal has fewer bytes than were acknowledged.
     Short { generation: u64, found: u64, length: u64 },

@@ -328,7 +328,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
         .map_err(|e| Error::io("cut journal", &journal.path, e).with("length", journal.length))
 }
 
-/// Removes the generation from memory. Reads use the driver from then on.
+/// Removes the generation from memory, so that reads use the driver. Then removes expired sessions and the journal.
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
     flusher.budget.release(generation.bytes);

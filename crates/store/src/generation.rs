@@ -1,7 +1,7 @@
 //! A generation: one journal file and its memtable.
 //!
-//! Path of one record. Before: `commit.rs` wrote it to the journal. Here: it can be read (`read/`). After: `flush.rs`
-//! seals the generation.
+//! Path of one record. Before: `commit.rs` wrote it to the journal. Here: it can be read (`read/`). After: `commit.rs` seals the
+//! generation, and `flush.rs` puts it into the driver.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -39,8 +39,8 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Removes new series above the limits from a batch. At the limit on chunks, also removes records far from the
-    /// present time. The reservation covers the chunks of the batch until it is in the memtable.
+    /// Removes the series that a limit refuses from a batch. At the limit on chunks, also removes records far from the present
+    /// time. The reservation covers the chunks of the batch until it is in the memtable.
     pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused, Reservation) {
         let of_batch = scatter::window_changes_of(&batch);
         let chunks = self.chunks.hold(of_batch);

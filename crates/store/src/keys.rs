@@ -325,13 +325,14 @@ fn versioned<'a>(what: &str, row: &'a Row) -> Result<&'a [u8]> {
     }
 }
 
-fn malformed(what: &str, row: &Row) -> Error {
+/// Error for a row that cannot be decoded.
+pub fn malformed(what: &str, row: &Row) -> Error {
     let error = Error::corrupt(format!("{what} is malformed")).with("key", shown(&row.clustering));
     error.with("value_bytes", row.value.len())
 }
 
 /// The beginning of a key for messages: a name, or other bytes in hex.
-fn shown(key: &[u8]) -> String {
+pub fn shown(key: &[u8]) -> String {
     let shown = key.get(..SHOWN_BYTES_MAX).unwrap_or(key);
     match std::str::from_utf8(shown) {
         Ok(name) if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()) => name.to_owned(),

@@ -27,7 +27,7 @@ impl Default for MemoryDriver {
 }
 
 impl MemoryDriver {
-    /// Largest value, bytes. Detects a defective caller.
+    /// Limit on a value, bytes. Only a defective caller exceeds it.
     pub const VALUE_BYTES_MAX: usize = 64 << 20;
 
     pub fn new() -> Self {

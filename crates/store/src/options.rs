@@ -57,9 +57,9 @@ pub struct Options {
     pub threads: Threads,
     /// Draws the random identity of a new store.
     pub draw_id: fn() -> u128,
-    /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records. New records are
-    /// refused before this space is used; deletion, expiry and sealing continue. With 0, records are accepted until the
-    /// disk is full.
+    /// Space kept free on the disk of the journal, bytes, in addition to the space for flushing the journal's records. New
+    /// records are refused before this space is used; deletion, expiry and sealing continue. With 0, records are accepted until
+    /// the disk is full.
     pub disk_reserve_bytes: u64,
     /// Limit on the difference between the clock and the expected time. If the clock is further ahead, it is not used to
     /// delete records. `None` means that the clock is always trusted.
@@ -68,7 +68,7 @@ pub struct Options {
     pub policies: Arc<Policies>,
     /// Time since the machine started, by a clock that cannot be set.
     pub since_boot: fn() -> Duration,
-    /// Whether background compaction runs.
+    /// Whether merges run in the background.
     pub merge_in_background: bool,
     /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten once per
     /// factor of `n` between the sizes of a flushed chunk and a full chunk.

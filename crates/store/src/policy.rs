@@ -105,7 +105,7 @@ impl Policies {
         self.chunks.iter().filter(|rule| rule.then.values.is_some()).find(accepts)?.then.values
     }
 
-    /// Whether any rule permits inexact values or times.
+    /// Whether any rule permits inexact values.
     pub fn moves_values(&self) -> bool {
         self.semantic.iter().any(|rule| rule.then.value.is_some())
     }

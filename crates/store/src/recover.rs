@@ -1,8 +1,8 @@
 //! Recovers the state of the store that the previous process left.
 //!
-//! Reads the store's identity, its sessions, its series and their groups from the driver. Then reads every journal file
-//! with a generation that is not in the driver. These generations become sealed again, with the same numbers. Before
-//! that, `evidence.rs` checks that all required files exist.
+//! Reads the store's identity, its sessions, its series and their groups from the driver. Then reads every journal file.
+//! Generations that are not in the driver become sealed again, with the same numbers. Of the other generations, only the sessions
+//! are used. Before that, `evidence.rs` checks that all required files exist.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -268,7 +268,7 @@ struct Recovery<'a> {
     flushed: u64,
     index: Guarded<Index>,
     sessions: Sessions,
-    /// Sessions found in the journals only.
+    /// Sessions according to the journals alone, without the rows of sessions.
     replayed: Sessions,
     generations: Generations,
     counters: Counters,

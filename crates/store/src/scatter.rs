@@ -43,7 +43,7 @@ impl Walk {
     }
 }
 
-/// Number of consecutive times that are in different windows. The number of chunks is at most one more.
+/// Number of times that are in another window than the time before them. The number of chunks is at most one more.
 pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
     let Some(first) = times.next() else { return 0 };
     let mut walk = Walk::from(first);
@@ -81,7 +81,8 @@ impl Estimate {
     }
 }
 
-/// `limit of 9 chunks (chunks_max): 5 are stored, records in memory take up to 3 more and this batch up to 2`
+/// For example: `limit of 9 chunks (chunks_max): 5 are stored, records in memory take up to 3 more and this batch up to 2,
+/// estimated from their times`.
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { max, stored, in_memory, of_batch } = *self;

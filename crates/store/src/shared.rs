@@ -1,9 +1,9 @@
 //! State shared by several parts of the store, and the order in which its locks are taken.
 //!
-//! | part | struct | started by |
+//! | part | struct | run by |
 //! |---|---|---|
 //! | checks of a batch before the journal | `intake::Intake` | the caller of `Store::append` |
-//! | journal and memtable | `commit::StoreParts` | the thread `tacho-journal` |
+//! | journal and memtable | `commit::StoreParts` | the thread `tacho-journal`, or a task (`threads.rs`) |
 //! | flush | `flush::Flusher` | one task |
 //! | reads | `read::Reader` | the caller of a read |
 //! | merges, rules, deletions | `upkeep::StoreParts` | one task |

@@ -33,7 +33,7 @@ pub struct Stats {
     /// Now: estimated memory of the index of all series with their labels, bytes, and its limit.
     pub index_bytes: usize,
     pub index_bytes_max: usize,
-    /// Now: limit on the chunks in the driver.
+    /// Now: limit on chunks, in the driver and for records in memory.
     pub chunks_max: usize,
     /// Now: memory of records that are not in the driver yet, bytes, and its limit.
     pub open_bytes: usize,
@@ -62,7 +62,7 @@ pub struct Stats {
     pub disk_full: bool,
     /// Now: whether the clock is too far ahead to be used for deletion.
     pub clock_doubted: bool,
-    /// New series refused by a limit. A series is counted each time it is sent.
+    /// Series refused by a limit on series or labels. A series is counted each time it is sent.
     pub series_refused: u64,
     /// Records refused at the limit on chunks because they are far from the present time.
     pub records_far_refused: u64,
@@ -78,7 +78,7 @@ pub struct Stats {
     pub chunk_bytes_written: u64,
     /// Unreadable stored rows, each counted once, up to about 65,000.
     pub chunks_unreadable: u64,
-    /// Counted when the store was opened: replayed batches, bytes that were cut off torn ends, skipped damaged records.
+    /// Counted when the store was opened: replayed batches, bytes in torn ends, damaged places.
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,

@@ -132,8 +132,9 @@ impl Store {
     /// is a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory budget; `Full` when the sender
-    /// should wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed`.
+    /// `Invalid` when a record breaks a limit, when the batch takes more than a quarter of the memory budget, or when only some
+    /// of its frames were stored before; `Full` when the sender should wait; `StorageFull` when the disk is full; `Io` when the
+    /// journal cannot be written; `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {
@@ -353,8 +354,9 @@ impl Store {
     /// range if the start of its segment is.
     ///
     /// # Errors
-    /// `Invalid` if every matcher accepts the empty value, or if the range is empty; `Limit` when too many deletions are
-    /// pending; the error of the driver. After an error of the driver, the deletion may still take effect after a restart.
+    /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when
+    /// too many deletions are pending; the error of the driver. After an error of the driver, the deletion may still take effect
+    /// after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());

@@ -124,7 +124,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
 /// Queries a row after each possible single bit flip. No value is wrong. A missing value is always reported as a damage,
 /// and a damage is reported only if a value is missing.
 #[tokio::test]
-async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
+async fn one_flipped_bit_loses_at_most_its_row_and_never_silently() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     three(&store).await;

@@ -229,7 +229,7 @@ async fn values_are_kept_when_their_type_changes() {
     assert_eq!(found[0].value, big);
 }
 
-/// Pieces as text: `start..end count` for summaries, `start-end` for samples.
+/// Pieces as text: `start..end count sum total` for summaries, `start-end` for samples.
 async fn pieces(store: &Store, range: TimeRange, windows: Windows) -> (Vec<String>, ReadReport) {
     let room = AtomicUsize::new(usize::MAX);
     let answer = store.read_samples(&ids(&["a"]), range, Some(&windows), &room).await.unwrap();

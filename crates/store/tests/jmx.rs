@@ -47,8 +47,8 @@ fn store_batch(lines: &[Line], value: fn(i64) -> Value) -> Batch {
 }
 
 async fn open(bench: &Bench) -> Arc<Store> {
-    // One day after the samples, so that lossy reductions may apply to every chunk.
-    let clock = Arc::new(ManualClock::new(captured()[0].0 + 86_400_000_000_000));
+    // 30 days after the first sample: merges apply the rule to all chunks, because they are older than two days.
+    let clock = Arc::new(ManualClock::new(captured()[0].0 + 30 * 86_400_000_000_000));
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 

@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) {
         Kind::Sample => {
             let Ok(samples) = chunk.samples() else { return };
             assert_eq!(samples.at.len(), samples.values.len());
-            // Samples are not tested here: the encoder writes them in another version, which `chunk_group` tests.
+            // Samples are not encoded again: the encoder writes them in another version, which `chunk_group` tests.
             None
         }
         Kind::Entry => {
@@ -42,7 +42,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Sets the version, the reserved bytes and both checksums to valid values (`docs/format/chunk.md`).
+/// Sets the version, the kind, the reserved bytes and both checksums to valid values (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
     prefix[..5].copy_from_slice(b"TCHK\x01");

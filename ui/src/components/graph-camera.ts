@@ -37,7 +37,7 @@ export function useWheel(
   }, []);
 }
 
-/** Dragging moves the drawing; a click selects the node under it, or none. */
+/** Dragging moves the drawing; a click selects the node under the pointer, or none. */
 export function useDrag(camera: Camera, setCamera: (camera: Camera) => void, onChoose: (id: string | null) => void) {
   const drag = useRef<{ x: number; y: number; camera: Camera; moved: boolean; id: string | null } | null>(null);
   return {

@@ -1,5 +1,5 @@
-// The lines of a chart by name. A click shows only one line, a second click all lines. A click with Shift or Ctrl
-// hides or shows one line.
+// The lines of a chart by name. A click on a name hides all other lines, a second click shows all again. A click with Shift or
+// Ctrl hides or shows only that line.
 import type { Line } from './chart';
 
 export type Hidden = ReadonlySet<string>;
@@ -27,7 +27,7 @@ export function Legend({ lines, hidden, onChange }: Props) {
   const click = (event: MouseEvent, label: string): void =>
     onChange(toggle(hidden, labels, label, !(event.shiftKey || event.ctrlKey || event.metaKey)));
   return (
-    <ul class="legend" aria-label="Lines: click shows only one, Shift and click hides one">
+    <ul class="legend" aria-label="Lines: a click hides all others, a click with Shift hides or shows one">
       {lines.map((line) => (
         <li key={line.label}>
           <button

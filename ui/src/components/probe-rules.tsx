@@ -21,7 +21,7 @@ interface Props {
   agents: readonly Agent[];
   /** Unix seconds. */
   now: number;
-  /** Called after a change. */
+  /** Called after each attempt to change the rules. */
   onChange: () => void;
 }
 
@@ -87,7 +87,7 @@ function columns(action: Action, mayChange: boolean, now: number): Column<ProbeR
       cell: (rule) => (rule.kept ? 'permanently' : 'until the server stops'),
     },
     { id: 'age', title: 'Since', numeric: true, value: age, cell: (rule) => duration(age(rule)) },
-    { id: 'outcome', title: 'Decides', cell: (rule) => <Outcome rule={rule} /> },
+    { id: 'outcome', title: 'Result', cell: (rule) => <Outcome rule={rule} /> },
     { id: 'remove', title: '', cell: (rule) => (mayChange ? <Remove rule={rule} action={action} /> : null) },
   ];
 }

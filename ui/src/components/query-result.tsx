@@ -1,4 +1,4 @@
-// Query results: lines over time, and a table of the newest values.
+// Query results: lines over time, and a table of the values at the end of the range.
 import { useMemo, useState } from 'preact/hooks';
 import type { Point } from '../lib/api';
 import { colorClass, colorToken } from '../lib/palette';
@@ -46,7 +46,7 @@ export function QueryChart({ answers, window: range, step, onArea }: ChartProps)
       <div class="panel-body">
         {total > lines.length && (
           <p class="notice warn">
-            The first {lines.length} of {grouped(total)} series are drawn. Aggregate with sum, or topk to see all.
+            Only the first {lines.length} of {grouped(total)} series are drawn. To get fewer series, use sum or topk.
           </p>
         )}
         <Legend lines={shown} hidden={hidden} onChange={setHidden} />

@@ -9,7 +9,7 @@ import { timeLabel } from './chart';
 
 const HEIGHT = 210;
 const EDGES = { left: 62, right: 10, top: 8, bottom: 24 };
-/** Margins left and right of the drawing, in pixels; as in trace.css. */
+/** Sum of the margins left and right of the drawing, in pixels; as in trace.css. */
 const PADDING = 32;
 /** Distance in pixels at which the pointer hits a mark. */
 const REACH = 14;

@@ -111,7 +111,7 @@ function AccessWarnings({ status }: { status: Status | null }) {
   );
 }
 
-/** The # of the address holds the page's state, so the link scrolls by script. */
+/** The part of the address after # holds the page's state, so the link must not change it: a script moves the focus. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById('content')?.focus();

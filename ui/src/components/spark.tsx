@@ -1,7 +1,7 @@
 // A small chart without axes in a table cell: a line with its area, and marks for errors.
 interface Props {
   values: (number | null)[];
-  /** As many values as the line has points. Values above 0 get a mark. */
+  /** One number for each of `values`. Numbers above 0 get a mark. */
   errors?: (number | null)[];
   label: string;
   width?: number;

@@ -92,7 +92,7 @@ async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-/** Number of series other than calls, with a link to Explore. */
+/** The numbers of series of samples and of entries, with a link to Explore. */
 function Elsewhere({ status }: { status: Status | null }) {
   const { sample = 0, entry = 0 } = status?.series ?? {};
   if (sample + entry === 0) return null;
@@ -104,7 +104,7 @@ function Elsewhere({ status }: { status: Status | null }) {
   );
 }
 
-/** Instructions for a server without calls. `elsewhere`: show a link to Explore; false on Explore itself. */
+/** Instructions for a time range without calls. `elsewhere`: show a link to Explore; false on Explore itself. */
 export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
   const status = useResource('status', api.status).data;
   const variables = agentVariables(window.location.hostname, status);
@@ -113,8 +113,8 @@ export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
       <Empty title="No calls in this time range">
         {elsewhere && <Elsewhere status={status} />}
         <p>
-          Start a Java program with the agent. TACHO_INCLUDE selects the methods to record; HTTP requests and SQL
-          statements do not need it. The service appears here after its first call:
+          To see calls here, start a Java program with the agent, as below. TACHO_INCLUDE selects the methods to record;
+          HTTP requests and SQL statements do not need it.
         </p>
         <Command
           text={[

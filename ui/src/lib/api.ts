@@ -172,7 +172,7 @@ export interface ProbeReport {
   rules: { id: number; matched: number; fault: string }[];
   /** Operations that the agent, by its own decision, aggregates or does not record. */
   moved: { operation: string; reason: string; since: string }[];
-  /** The lists are omitted because the response reached its size limit. */
+  /** The lists `rules` and `moved` are omitted: the report is too large, or the response reached its size limit. */
   cut: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Who uses the page: the token behind the cookie of this browser, its roles, and whether a login is needed. The page never has
-// the token or the cookie.
+// Who uses the page: the token behind the cookie of this browser, its roles, and whether a login is needed. The page cannot
+// read the cookie, and keeps no token.
 import { Store, useStore } from './store';
 
 export type Role = 'read' | 'write' | 'admin';
@@ -13,7 +13,7 @@ export interface Session {
   /** The selector of the series that the token is confined to. */
   match: string | null;
   expires: string | null;
-  /** RFC 3339; null without a cookie. */
+  /** RFC 3339; null if the page was not opened with a cookie. */
   session_expires: string | null;
 }
 
@@ -21,7 +21,7 @@ export type State =
   /** The server has not answered yet. */
   | { kind: 'asking' }
   | { kind: 'open'; session: Session }
-  /** A login is needed. `why` is empty if the user has not used the page yet. */
+  /** A login is needed. `why` is empty if there was no session, or the user has ended it. */
   | { kind: 'closed'; why: string };
 
 /** The rights of a user of a server without tokens. */

@@ -72,7 +72,7 @@ export function describe(window: TimeWindow): string {
   return `${moment(window.start)} – ${sameDay ? clock(window.end) : moment(window.end)}`;
 }
 
-/** Step in seconds, rounded, so that a chart of this width has about one point every two pixels. */
+/** Step in seconds, rounded up, so that a chart of this width has at most about one point every two pixels. */
 export function autoStep(window: TimeWindow, pixels: number): number {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
   const points = Math.min(Math.max(pixels / 2, 100), 11_000);

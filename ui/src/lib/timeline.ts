@@ -1,5 +1,5 @@
-// Converts the server's timelines to lines of a chart. Several services share one grid of times. An empty bucket is 0
-// for a count and a gap for a percentile. A bucket that the window cuts off counts in proportion.
+// Converts the server's timelines to lines of a chart. Several services share one grid of times. An empty bucket is 0 for a
+// count and a gap for a percentile. The rate of a bucket that is only partly in the window refers to that part.
 import type { TimeWindow } from './time';
 import { share } from './units';
 
@@ -15,7 +15,7 @@ export interface Grid {
 const BUCKETS = 120;
 const GRID_POINTS_MAX = 2000;
 
-/** The regular grid of the buckets of all timelines. */
+/** The regular grid of the buckets of all timelines; if it would be too long, only the times of the buckets. */
 export function gridOf(timelines: (readonly Row[])[], window: TimeWindow): Grid {
   const known = [...new Set(timelines.flatMap((rows) => rows.map((row) => row[0])))].sort((a, b) => a - b);
   const first = known[0];
@@ -54,7 +54,7 @@ export function perSecond(counts: (number | null)[], grid: Grid, window: TimeWin
   return counts.map((count, index) => {
     const from = grid.times[index] ?? 0;
     const covered = Math.min(from + grid.step, window.end) - Math.max(from, window.start);
-    // If only a very short part of a bucket is in the window, one request would become a peak.
+    // At least half a bucket: one request in a very short part of a bucket would become a peak.
     return count === null ? null : count / Math.min(grid.step, Math.max(covered, grid.step / 2));
   });
 }

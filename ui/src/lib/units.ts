@@ -1,5 +1,6 @@
 // Formats numbers for reading at a glance.
-// Three significant digits, one unit, a small set of units: ns, µs, ms, s, min, h; B to TB; k, M, G; /s; %.
+// Three significant digits and a unit: ns, µs, ms, s; B to PB; k to P; /s; %. From a minute on, a duration is whole numbers of
+// two units: min and s, h and min, or d and h.
 
 /** The kind of a number; determines its unit on axes, in tables and in tooltips. */
 export type Unit = 'duration' | 'bytes' | 'rate' | 'count' | 'percent' | 'number' | 'seconds';
@@ -48,7 +49,7 @@ export function bytes(value: number | null | undefined): string {
   return `${digits(scaled)} ${prefixes[step]}`;
 }
 
-/** A plain number: with separated thousands up to 10^5, then with k, M, G, T, P; very small numbers with
+/** A plain number: with separated thousands up to 10^5, then with k, M, G, T, P; very small and very large numbers with
  * powers of ten. */
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined) return NONE;

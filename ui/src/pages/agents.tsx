@@ -183,7 +183,7 @@ function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
   return (
     <Panel title="Aggregated or not recorded by the agents' own decision">
       <Table
-        label="Moved operations"
+        label="Operations aggregated or not recorded by the agents' own decision"
         columns={columns}
         rows={rows}
         rowKey={(row) => `${row.agent.session} ${row.operation}`}

@@ -46,7 +46,7 @@ function Nothing({ scanned }: { scanned: number }) {
     <Panel>
       <Empty title="No trace matches">
         <p>
-          {grouped(scanned)} traces were looked at. Widen the time range at the top right, or take a condition away.
+          {grouped(scanned)} traces were searched. Widen the time range at the top right, or remove a search condition.
         </p>
         <a class="button" href={linkTo(['traces'])}>
           Clear the search
@@ -103,7 +103,7 @@ function ScatterKey({ ok, failed }: { ok: number; failed: number }) {
 function Counts({ list }: { list: TraceList }) {
   return (
     <span class="faint">
-      {list.truncated ? `the newest ${grouped(list.traces.length)} of more` : grouped(list.traces.length)}
+      {list.truncated ? `the newest ${grouped(list.traces.length)}, more match` : grouped(list.traces.length)}
       {` · ${grouped(list.scanned)} scanned`}
     </span>
   );

@@ -117,7 +117,7 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   [
     'sax_over_time',
     'v range, pattern string, segments scalar, letters scalar, [flat scalar]',
-    'Number of occurrences of a letter pattern in the SAX word of the samples.',
+    'Number of occurrences of a letter pattern in the samples, written as a word of letters (SAX).',
   ],
   ['scalar', 'v vector', 'The value of the only element; NaN if there is no element or more than one.'],
   ['sdiff_over_time', 'v range', 'Newest minus oldest sample in the range, not extrapolated.'],

@@ -173,7 +173,7 @@ test('rules are changed in a session of an admin', async () => {
   await close();
 });
 
-test('log-out ends the session, also of the cookie', async () => {
+test('log-out ends the session: a copy of its cookie is refused', async () => {
   const { page, faults, close } = await open(browser, '#/graph', { base });
   await logIn(page, reader);
   await loggedIn(page, 'reader');

@@ -92,7 +92,7 @@ async function reported(url) {
   throw new Error(`the bulletin board has not reported; /api/services answers ${last.slice(0, 500)}`);
 }
 
-/** One burst of load over four connections, then a pause. */
+/** One burst of load, without a pause after it. */
 export const BURST = { requests: 4000, pauseSeconds: 0 };
 
 /** Runs `bursts` of load on the bulletin board. Returns the addresses of page and board, and a function that stops all. */

@@ -7,7 +7,7 @@ test.each([
   ['', { records_port: 4000 }, '127.0.0.1:4000'],
   ['h1', {}, 'h1:7071'],
   ['h1', null, 'h1:7071'],
-])('agents reach a page on %j with status %j at %s', (host, status, address) =>
+])('a page on host %j with status %j shows the address %s for agents', (host, status, address) =>
   expect(recordsAddress(host, status)).toBe(address),
 );
 

@@ -39,7 +39,7 @@ test('a step far too small for the span does not exhaust memory', () => {
   expect(gridOf([rows], { start: 0, end: 1e6 }).times).toHaveLength(3);
 });
 
-test('a bucket cut off by the window counts in proportion, at least as half', () => {
+test('the rate of a bucket partly in the window refers to that part, at least half a bucket', () => {
   const grid = { times: [90, 100, 150], step: 20 };
   expect(perSecond([10, 20, 10], grid, window)).toEqual([1, 1, 1]);
   expect(perSecond([10], { times: [159], step: 20 }, window)).toEqual([1]);

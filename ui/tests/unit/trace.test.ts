@@ -60,7 +60,7 @@ describe('tree', () => {
     [['a'], [0]],
     [['a', 'b'], [0]],
     [['c'], [0, 1, 2, 3]],
-  ])('with %j closed rows %j show', (ids, shown) => {
+  ])('with %j closed, rows %j are visible', (ids, shown) => {
     expect(visibleRows(rows, closed(...ids))).toEqual(shown);
   });
 

@@ -106,7 +106,7 @@ mod tests {
         Tree { root: ".".into(), files }
     }
 
-    /// Checks a file with this text. Returns `line: word -> replacement` of each finding.
+    /// Checks a file with this text. Returns `line: message` of each finding.
     fn found(text: &str) -> Vec<String> {
         let findings = check(&tree(vec![file(LIST, WORDS), file("ui/a.ts", text)]));
         assert!(findings.iter().all(|finding| finding.path == "ui/a.ts"));

@@ -1,6 +1,6 @@
-// Names of requests. Derives a route with few values from a raw path: `/ads/17/pictures/3` becomes `/ads/{id}/pictures/{id}`. The
-// number of names of each kind is bounded; further names become `(other)`. Before: the HTTP probes. After:
-// `../wire/dictionary.js`.
+// Names of requests. If the route is not known, it is guessed from the path: `/ads/17/pictures/3` becomes
+// `/ads/{id}/pictures/{id}`. The number of names of each kind is bounded; further names become `(other)`. Before: the HTTP
+// probes. After: `../wire/dictionary.js`.
 
 import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
@@ -119,8 +119,8 @@ export class Names {
 }
 
 /**
- * Names of incoming requests. A name contains the route of the program's framework. Without a route it is a guess: the path with
- * ids replaced. Unknown paths are named `(not found)`. Guesses have their own bound, so that they take no room from routes.
+ * Names of incoming requests. A name contains the route of the program's framework. Without a route it is a guess: the path
+ * with ids replaced; after a 404 it is `(not found)`. Guesses have their own bound, so that they take no room from routes.
  * Guesses at the start of a request have another bound, so that paths that end in 404 take no room from answered paths.
  */
 export class ServerNames {

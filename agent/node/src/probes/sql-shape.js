@@ -51,7 +51,7 @@ export class Shape {
     this.item = 0;
     /** End of the last `into`; -1 if a bracket was opened after it. */
     this.into = -1;
-    /** Number of open brackets inside the column list of an insert; 0 outside of a column list. */
+    /** Number of open brackets of the column list of an insert, including its own; 0 outside of a column list. */
     this.columns = 0;
     /** True if a password may follow. */
     this.isSecret = false;

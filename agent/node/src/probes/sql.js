@@ -36,7 +36,7 @@ const PARAMETER = /[?$][\p{L}\p{Nd}_]*/uy;
 const TAG = /\$(?:[A-Za-z_\x80-\uffff][A-Za-z0-9_\x80-\uffff]*)?\$/y;
 const PERCENT = /%(?:[sbt](?![A-Za-z0-9_\x80-\uffff])|\([A-Za-z0-9_\x80-\uffff]+\)[sbt])/y;
 const LINE = /[^\r\n]*/y;
-/** Quotes, and characters that can hide a quote. */
+/** Quotes, and the beginnings of comments and `$` strings, which may contain quotes. */
 const QUOTES = /['"`$]|\/\*|--/;
 const EXECUTED = /\/\*M?!/y;
 const AFTER_QUALIFIER = /\.[A-Za-z_\x80-\uffff"`*]/y;
@@ -389,7 +389,7 @@ class Reader {
     }
   }
 
-  /** True if a quote, or a character that can hide a quote, is before the next `sign`, or the end. @param {string} sign */
+  /** True if a match of `QUOTES` is before the next `sign`, or, without one, before the end. @param {string} sign */
   hasQuote(sign) {
     const close = this.text.indexOf(sign, this.at + 1);
     return QUOTES.test(this.text.slice(this.at + 1, close < 0 ? undefined : close));

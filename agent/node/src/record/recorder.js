@@ -1,6 +1,6 @@
-// Assigns each call to its strand, and decides when its events are sent. Probes report begin and end of calls. Strands keep the
-// order. A part of a strand is closed when the outermost call ends, when the part is long, or when it is a second old. The next
-// part carries the open calls.
+// Assigns each call to its strand, and decides when its events are sent. Probes report begin and end of calls. A strand keeps
+// its calls properly nested. A part of a strand is closed when the outermost call ends, when the part is long, or when it is a
+// second old. The next part carries the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 

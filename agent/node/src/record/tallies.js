@@ -98,7 +98,7 @@ export class Tallies {
   }
 
   /**
-   * Changes the operation of an open call, without a caller. No effect on a call that is not counted.
+   * Changes the operation of an open call, and removes its caller. No effect on a call that is not counted.
    * @param {Call} call
    * @param {number} operation
    */

@@ -15,8 +15,8 @@ const SAID_MS_MAX = 600_000;
 /** Longest wait for the answer to HELLO. */
 const GREETING_MS = 5_000;
 /**
- * Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before the ERROR has reset the
- * back-off.
+ * Minimum pause after an ERROR, unless the token is the reason. Without it, the pause could be short, because a WELCOME before
+ * the ERROR has reset the back-off.
  */
 const PAUSE_MS = 1_000;
 /** Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this. */

@@ -5,8 +5,8 @@
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
-// The table has a slot for each thread, of four numbers: thread id, state, id of the parent, and time of the thread's last check,
-// in seconds.
+// The table has a slot for each thread except the main thread, of four numbers: thread id, state, id of the parent, and time of
+// the thread's last check, in seconds.
 // Before: `../agent.js`. After: `farewell.js`, in the other thread.
 
 import { performance } from 'node:perf_hooks';

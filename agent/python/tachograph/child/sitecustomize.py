@@ -12,7 +12,7 @@ _VERSION_MIN = (3, 9)
 
 
 def _own() -> None:
-    """The module that would have run without this directory."""
+    """Runs the module of this name that would have run without this directory, if there is one."""
     spec = importlib.util.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
@@ -39,7 +39,7 @@ def _load(package: str) -> None:
 def _watch(home: str) -> None:
     arguments = getattr(sys, "orig_argv", [])  # since 3.10
     starts_itself = any(pair == ("-m", "tachograph") for pair in zip(arguments, arguments[1:]))
-    if starts_itself or any("_tracker import main" in argument for argument in arguments):  # of multiprocessing
+    if starts_itself or any("_tracker import main" in argument for argument in arguments):  # trackers of multiprocessing
         return
     if "tachograph" not in sys.modules:
         _load(os.path.join(home, "tachograph"))

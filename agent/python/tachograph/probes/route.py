@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# Paths with a cached route, and maximum length of the part that is read.
+# Limits on the number of paths whose route is cached, and on the characters of a path that are read.
 _PATHS_MAX, _PATH_CHARS_MAX = 4_096, 1_024
 _SEGMENTS_MAX = 8
 _SEGMENT_CHARS_MAX = 40

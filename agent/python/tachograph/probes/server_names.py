@@ -1,7 +1,7 @@
 """Names of incoming requests.
 
-A name contains the route of the program's framework. Without a route it is a guess: the path with ids replaced. Unknown paths are
-named `(not found)`. Guesses have their own bound, so that they take no room from routes. Guesses at the start of a request have
+A name contains the route of the program's framework. Without a route it is a guess: the path with ids replaced; after a 404 it
+is `(not found)`. Guesses have their own bound, so that they take no room from routes. Guesses at the start of a request have
 another bound, so that paths that end in 404 take no room from answered paths.
 
 The rules are those of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
@@ -18,7 +18,7 @@ from .route import guessed, known_method
 ROUTES_MAX, GUESSES_MAX, EARLY_MAX = 2_048, 1_024, 512
 _NOT_FOUND = 404
 
-# Names with an id. Two threads may add the same name at the same time, so the bound may be exceeded by a few.
+# Ids of operations by name. Two threads may add the same name at the same time, so the bound may be exceeded by a few.
 _routes: dict[str, int] = {}
 _guesses: dict[str, int] = {}
 _early: dict[str, int] = {}

@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"[0-9]*")
 _TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*)?\$")
 _PERCENT = re.compile(r"%(?:[sbt](?![A-Za-z0-9_\x80-\U0010ffff])|\([A-Za-z0-9_\x80-\U0010ffff]+\)[sbt])")
 _LINE = re.compile(r"[^\r\n]*")
-# Quotes, and characters that can hide a quote.
+# Quotes, and the beginnings of comments and `$` strings, which may contain quotes.
 _QUOTES = re.compile(r"['\"`$]|/\*|--")
 _EXECUTED = re.compile(r"/\*M?!")
 _AFTER_QUALIFIER = re.compile(r"\.[A-Za-z_\x80-\U0010ffff\"`*]")
@@ -328,7 +328,7 @@ class Reader:
             self.sign("`")
 
     def has_quote(self, sign: str) -> bool:
-        """True if a quote, or a character that can hide a quote, is before the next `sign`, or before the end of the text."""
+        """True if a match of `_QUOTES` is before the next `sign`, or, without one, before the end of the text."""
         close = self.text.find(sign, self.at + 1)
         return _QUOTES.search(self.text, self.at + 1, len(self.text) if close < 0 else close) is not None
 

@@ -59,7 +59,7 @@ class Shape:
         self.item = 0
         # End of the last `into`; -1 if a bracket was opened after it.
         self.into = -1
-        # Number of open brackets inside the column list of an insert; 0 outside of a column list.
+        # Number of open brackets of the column list of an insert, including its own; 0 outside of a column list.
         self.columns = 0
         # True if a password may follow.
         self.is_secret = False

@@ -1,6 +1,7 @@
 """Records requests to a WSGI application: `application = tachograph.wsgi(application)`.
 
-A request lasts until its body is exhausted or closed; each step of a streamed body runs on the request's track.
+A request with a streamed body lasts until the body is exhausted or closed; each step of the body runs on the request's track.
+Other requests (a list, a tuple, a file of the server) end when the application returns.
 Before: the server (PEP 3333). After: http_server.
 """
 

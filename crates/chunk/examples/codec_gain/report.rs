@@ -110,7 +110,7 @@ fn gain(without: f64, all: f64) -> f64 {
     if all > 0.0 { (without / all - 1.0) * 100.0 } else { 0.0 }
 }
 
-/// Two digits, or an empty text for no change.
+/// The value with two decimals, or an empty text for no change.
 fn percent(value: f64) -> String {
     if value.abs() < 0.005 { String::new() } else { format!("{value:.2}") }
 }

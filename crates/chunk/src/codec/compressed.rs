@@ -31,7 +31,7 @@ const INSIDE_BYTES_MAX: usize = 16;
 const INSIDE_TABLES_BYTES_MAX: usize = 4_096;
 /// Minimum size for compression, bytes. Below it, compression saves nothing.
 const BYTES_MIN: usize = 64;
-/// Bits per number above which planes are tried without a request.
+/// Bits per number above which a thorough encoder tries planes without a request.
 const PAYS_ABOVE: f64 = 12.0;
 
 /// Compresses the encoded column, or its numbers as bytes, and returns the smallest output. `None` if it saves less than

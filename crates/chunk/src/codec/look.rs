@@ -14,8 +14,8 @@ const SAMPLE: usize = 512;
 /// Number of contiguous runs in the sample of a long column.
 const RUNS: usize = 4;
 
-/// If the best output so far takes more bits per number than this, codecs that search for patterns get a trial at full
-/// effort. Such numbers may contain repetitions.
+/// With [`Effort::Thorough`], codecs that search for patterns get a trial if the best output so far takes more bits per number
+/// than this. Such numbers may contain repetitions.
 const OPEN_ABOVE: f64 = 8.0;
 /// Number of values in a trial. With half as many values, the tables would be so large relative to the values that the
 /// trial would miss columns that become smaller.

@@ -167,13 +167,13 @@ pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
 
-/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+/// Tags and names of the codecs, other than plain, that an encoder may choose if no compression is requested.
 pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     let written = LADDER.into_iter().map(|codec| (codec.tag(), codec.name()));
     written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
 }
 
-/// Names of all codecs of numbers that an encoder may choose, by tag.
+/// Names of all codecs of numbers that an encoder may choose, in the order of their tags.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     (0..=u8::MAX).filter(|tag| LADDER.iter().any(|codec| codec.tag() == *tag)).filter_map(name)
 }

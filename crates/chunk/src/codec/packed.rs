@@ -1,4 +1,4 @@
-//! Differences in blocks, each with the bit width of its largest number. This form is the fastest to decode.
+//! Differences in blocks, each with the bit width of its largest number. Decoding is faster than with most other codecs.
 //!
 //! A frame of reference (Goldstein, Ramakrishnan, Shaft, ICDE 1998) for each block of 128 differences.
 

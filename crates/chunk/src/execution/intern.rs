@@ -44,8 +44,8 @@ impl<T> Interner<T> {
         self.items.capacity() * size_of::<T>() + self.positions.capacity().div_ceil(7) * 8 * place
     }
 
-    /// Index of the item that equals `key`. If it is missing, `make` creates it. `key` must have the hash of the item's
-    /// key.
+    /// Index of the item for which `same` is true. If it is missing, `make` creates it. `key` must have the same hash as the
+    /// item.
     pub(super) fn intern<K: Hash + ?Sized>(
         &mut self,
         key: &K,
@@ -77,7 +77,7 @@ impl<T> Interner<T> {
         Ok(position)
     }
 
-    /// Appends the next item without a lookup, as decoders need. If an equal item exists, lookups find the first.
+    /// Appends an item even if an equal one exists, as decoders need. Lookups then find the first of both.
     pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,

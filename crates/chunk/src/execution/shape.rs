@@ -39,8 +39,8 @@ pub struct Call {
 }
 
 impl Shape {
-    /// Pairs enters and exits. Fails if there are no events or too many, or if an exit has no enter. Does not check
-    /// operations.
+    /// Pairs exits with enters or carried calls. Fails if there are no events, too many events or carried calls, or an exit
+    /// without an open call. Does not check operations.
     pub(super) fn new(outline: Outline) -> Result<Self, SegmentError> {
         if outline.events.is_empty() {
             return Err(SegmentError::NoEvents);

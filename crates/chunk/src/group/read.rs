@@ -1,4 +1,4 @@
-//! Which members does a chunk hold, and what are their times and values? Chunks of version 1 are read as a group with one
+//! Which members does a chunk hold, and what are their times and values? Samples of version 1 are read as a group with one
 //! member.
 
 use std::ops::Range;

@@ -11,8 +11,8 @@
 //!             u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits        values.rs
 //! ```
 //! The numbers are differences between neighbours, minus the lowest difference of the block (frame of reference:
-//! Goldstein, Ramakrishnan, Shaft, ICDE 1998). This form exists only in memory, so it has no version and no format
-//! document.
+//! Goldstein, Ramakrishnan, Shaft, ICDE 1998). In one form of values they are the bits in which neighbours differ. Packed
+//! samples exist only in memory, so they have no version and no format document.
 //!
 //! Path of one record. Before: the open chunk of the store pushes it. After: it is read here or sealed into a chunk.
 
@@ -127,7 +127,7 @@ impl PackedSamples {
     }
 
     /// Appends the samples of a range, in order of arrival, to `at` and `words`. If the samples are ordered by time,
-    /// unpacks only blocks that overlap the range.
+    /// unpacks only blocks that may overlap the range.
     pub fn unpack_range(&self, range: TimeRange, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
         let mut blocks = self.blocks().peekable();
         while let Some(block) = blocks.next() {

@@ -3,7 +3,7 @@
 //!
 //! A slow counter is constant in most chunks, and a short part of a counter that often restarts looks like any other
 //! series. It is therefore not possible to prove that a series is a counter. But some series are provably gauges: their
-//! values fall many times, by steps of the same size as their rises ([`Movement`]). The restart of a counter is different
+//! values fall many times, by steps of a similar size as their rises ([`Movement`]). The restart of a counter is different
 //! in one of two ways:
 //!
 //! - The value after the restart is 0 or almost 0, at most half of a usual rise.
@@ -38,8 +38,8 @@ pub fn is_counter_name(name: &str) -> bool {
 pub struct Movement {
     /// Number of values that differ from the previous one.
     pub changes: u64,
-    /// Number of falls that are not restarts: not larger than usual rises, and not down to a value at which a counter
-    /// starts.
+    /// Number of falls that are not restarts: at most twice as large as the usual rise, and not down to a value at which a
+    /// counter starts.
     pub descents: u64,
 }
 

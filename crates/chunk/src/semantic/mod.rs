@@ -186,7 +186,8 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
     columns
 }
 
-/// Minimum number of values in a part. The encoded sizes of smaller parts are not compared.
+/// Minimum number of values in a part for which the encoded sizes of its forms are compared. Of a smaller part, the first form
+/// is taken.
 const PART_VALUES_MIN: usize = 16;
 
 /// The values, with each part in the smallest form that the method finds. Parts that the method cannot change stay

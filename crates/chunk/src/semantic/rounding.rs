@@ -23,7 +23,8 @@ pub(super) fn candidates(values: Values<'_>, tolerance: Tolerance) -> impl Itera
     columns.into_iter()
 }
 
-/// Rounds to multiples of a decimal number of one or two digits. The number is at most twice the bound.
+/// Rounds to multiples of a decimal number that is at most twice the bound. Tries the largest such number with the fewest
+/// decimals, and the largest one with one decimal more.
 fn decimal(values: &[f64], bound: f64) -> Vec<Vec<f64>> {
     let round = |exponent: u8| {
         let power = 10f64.powi(exponent.into());

@@ -125,8 +125,9 @@ mod tests {
         (0..SEEDS).map(share).sum::<f64>() / SEEDS as f64
     }
 
-    /// The limits are percentages of the better of two closed loops without look-ahead: distances that change from time to
-    /// time, or a constant period with corrections. They were measured with series of 5,000 times each and 20 seeds.
+    /// The limits are the percentages of times that the better of two closed loops without look-ahead stores: distances that
+    /// change from time to time, or a constant period with corrections. They were measured with series of 5,000 times each and
+    /// 20 seeds.
     #[test]
     fn at_most_as_many_times_are_stored_as_without_look_ahead() {
         let grid = (10_000, -5, 5, true);

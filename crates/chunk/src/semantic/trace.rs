@@ -101,7 +101,7 @@ pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Opt
 }
 
 impl Traced {
-    /// Appends integers up to index `end` on the line with this height at index 0. Returns the last integer.
+    /// Appends the integers before index `end` on the line with this height at index 0. Returns the last integer.
     fn draw(&mut self, height: i64, slope: i64, end: usize) -> i64 {
         let at = |place: usize| height.wrapping_add(slope.wrapping_mul(place as i64));
         self.integers.extend((self.integers.len()..end).map(at));

@@ -96,13 +96,14 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+/// Tags and names of the codecs, other than plain, that an encoder may choose if no compression is requested.
 pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     let written = LADDER.iter().map(|codec| (codec.tag(), codec.name()));
     written.filter(|(tag, _)| ![plain::TAG, compressed::LZ4.tag(), compressed::GZIP.tag()].contains(tag))
 }
 
-/// Encodes byte strings in the smallest form found.
+/// Encodes byte strings in the smallest form found. A form that saves less than a sixteenth is not used; then the strings
+/// are stored plain.
 pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let mut best = plain::encode(strings, depth, encoding);
     let mut best_bytes = best.bytes.len() - best.bytes.len() / 16;

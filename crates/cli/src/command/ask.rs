@@ -163,8 +163,8 @@ impl Server {
         Ok(answer)
     }
 
-    /// The same as [`Self::get`], for a hint: prints nothing, and returns `None` if the server is slow or does not know the
-    /// path.
+    /// The same as [`Self::get`], for a hint: does not print the warnings of the response, and returns `None` if the server is
+    /// slow or does not know the path.
     pub fn get_for_hint<'a>(
         &self,
         path: &str,
@@ -338,13 +338,13 @@ pub fn float(value: &Value, name: &str) -> f64 {
 /// Parses a duration with its unit. Returns ns.
 ///
 /// # Errors
-/// When the text is not a duration, or a number without a unit.
+/// When the text is a number without a unit, or not a duration above 0.
 pub fn duration(text: &str) -> Result<i64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
     }
     time::parse_duration_with_unit(text).ok_or_else(|| {
-        // The text has the form of a duration, but is zero or negative.
+        // If the text has the form of a duration, it is zero or negative.
         let digits = |c: char| c.is_ascii_digit();
         let is_form = time::parse_duration_with_unit(&text.trim_start_matches('-').replace(digits, "1"));
         match is_form {

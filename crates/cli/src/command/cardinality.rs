@@ -28,7 +28,7 @@ pub struct Cardinality {
     /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Number of names to show, and of values per label; in descending order of series
+    /// Number of metric names and labels to show, and with --json of values per label; those with the most series first
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print as JSON

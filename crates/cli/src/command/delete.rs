@@ -12,7 +12,7 @@ use crate::failure::Failure;
 ///
 /// Without --yes the command only counts the records of the series in the range. A deletion is durable when the command
 /// ends. Records that are written into the range after the deletion are kept. Space is reclaimed in the background, or
-/// immediately by `tacho merge`. With --json, "deleted" says whether records were deleted.
+/// immediately by `tacho merge`. With --json, "deleted" is false if the command only counted.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho delete --match '{host=\"old\"}'
@@ -78,7 +78,7 @@ impl Delete {
     }
 }
 
-/// The report for scripts: the counts, and whether the records were deleted.
+/// The report for scripts: the counts, and whether these records were deleted or only counted.
 fn report_json(affected: &Value, deleted: bool) -> Value {
     let mut out = affected.clone();
     out["deleted"] = deleted.into();

@@ -11,7 +11,7 @@ use tacho_store::check::{Finding, Findings, Lost, Severity, time};
 
 use crate::terminal::progress;
 
-/// Limit on the findings shown for one file. `--json` prints all findings.
+/// Limit on the findings shown for one file. `--json` prints all findings that were kept.
 const PER_FILE_MAX: usize = 20;
 
 /// The findings as text, grouped by file. `omitted`: number of findings that were counted but not kept.

@@ -72,7 +72,7 @@ fn odd_name<'a>(text: &'a str, message: &str) -> Option<&'a str> {
     let place = Place::of_message(message)?;
     let line = line(text, place)?;
     let at = line.char_indices().nth(place.column.checked_sub(1)?)?.0;
-    // All other characters are parsed as operators.
+    // All other characters end the word.
     let ends = |c: char| !(is_plain(c) || matches!(c, ':' | '.'));
     let start = line[..at].char_indices().rfind(|(_, c)| ends(*c)).map_or(0, |(at, c)| at + c.len_utf8());
     let end = line[at..].find(ends).map_or(line.len(), |length| at + length);

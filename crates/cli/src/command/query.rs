@@ -289,7 +289,8 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
     plot(&lines, clock(span_ns as f64 / 1e9), short)
 }
 
-/// Formats a value with at most five significant digits. Whole numbers below ten million have all digits.
+/// Formats a value with five significant digits. Values below ten million have all digits before the decimal point, and whole
+/// numbers have only these.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);

@@ -1,4 +1,4 @@
-//! Finds environment variables `TACHO_*` that neither the server nor an agent uses. They are probably misspelt and would have no
+//! Finds environment variables `TACHO_*` that neither `tacho` nor an agent uses. They are probably misspelt and would have no
 //! effect.
 
 use std::ffi::OsString;

@@ -68,7 +68,7 @@ pub struct Known {
     pub state: State,
     /// The length of the file. For a growing segment, its minimum length.
     pub bytes: u64,
-    /// CRC-32C of an ended file. `None` if an older version wrote the file.
+    /// CRC-32C of an ended file. `None` if it was never computed.
     pub crc: Option<u32>,
 }
 

@@ -99,7 +99,8 @@ impl Embedded {
     /// Opens a directory, or creates one.
     ///
     /// # Errors
-    /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Io`.
+    /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Corrupt` when files are
+    /// missing, too short, or not in the manifest; `Io`.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }

@@ -73,8 +73,8 @@ impl Segments {
         }
     }
 
-    /// Adds the quarantined files to the manifest, and removes the files that an operator has taken out of the
-    /// quarantine. Deletes that hide rows of these files are then no longer kept.
+    /// Adds the quarantined files to the manifest, and removes from it those that an operator has taken out of the quarantine.
+    /// Deletes that hide rows of these files are then no longer kept.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();

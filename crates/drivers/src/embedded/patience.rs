@@ -9,7 +9,7 @@ use tacho_store::disk::ReadFile;
 pub enum Patience {
     /// Reads from the disk and waits for it.
     Disk,
-    /// Fails with `WouldBlock` if some bytes are not in memory, or if the system cannot tell.
+    /// Fails if some bytes are not in memory, or if the system cannot tell.
     Memory,
 }
 

@@ -278,14 +278,14 @@ impl<'a> Walk<'a> {
     }
 
     /// The end of a damaged row that ends at `by_length` according to its lengths, and before an intact row or the end of
-    /// its batch. If one of these lengths is damaged, the row may appear to contain the rows after it. The checksum proves
-    /// this: with the length up to the first of them, it is correct.
+    /// its batch. If one of these lengths is damaged, the row may appear to contain the rows after it. There are two
+    /// proofs: the first of them ends after `by_length`, or the checksum is correct with the length up to it.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {
-            if matches!(self.search(next), Taken::Row(_)) {
+            if let Taken::Row(row) = self.search(next) {
                 self.tried += (next - at) as u64;
-                if is_row_with_wrong_length(&self.bytes[at..next]) {
+                if next + row.bytes() > by_length || is_row_with_wrong_length(&self.bytes[at..next]) {
                     return next;
                 }
             }
@@ -414,6 +414,18 @@ mod tests {
         bytes.extend(mark());
         let head = begin + BATCH_HEAD_BYTES;
         assert_eq!(scanned(&bytes), (vec![b"b".to_vec()], vec![(head, head + BATCH_HEAD_BYTES)]));
+    }
+
+    /// A row was cut off, and rows were written after it. According to its length, it ends inside a later row.
+    #[test]
+    fn an_intact_row_that_ends_after_a_damaged_one_is_read() {
+        let mut bytes = [encode_header(1), mark()].concat();
+        let begin = bytes.len() + BATCH_HEAD_BYTES;
+        put_batch(&mut bytes, [row(b"a", &[7; 50])].into_iter(), |_, _| ());
+        bytes.truncate(begin + 40);
+        put_batch(&mut bytes, [row(b"b", &[8; 50])].into_iter(), |_, _| ());
+        let next = begin + 40 + BATCH_HEAD_BYTES;
+        assert_eq!(scanned(&bytes), (vec![b"b".to_vec()], vec![(begin, next)]));
     }
 
     #[test]

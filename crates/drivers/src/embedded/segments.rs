@@ -389,7 +389,7 @@ impl Segments {
     }
 }
 
-/// Writes a mark. It shows the next start that all bytes before it were acknowledged.
+/// Syncs the last mark. It shows the next start that all bytes before it were acknowledged.
 impl Drop for Segments {
     fn drop(&mut self) {
         if let Some(active) = &mut self.active {

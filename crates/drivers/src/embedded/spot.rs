@@ -13,7 +13,8 @@ use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, take_head, take_row};
 use super::index::Place;
 use super::patience::Patience;
 
-/// Limit on the size of rows that are read whole, because each part costs a system call.
+/// Limit on the size of rows that are always read whole. To read a part costs a further system call, which a short row does not
+/// justify.
 pub const WHOLE_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a longer row that are read first. They contain the header of most chunks.
 const FRONT_BYTES: usize = 4 << 10;

@@ -76,7 +76,8 @@ pub struct Given {
 pub struct Detected {
     pub dialect: Dialect,
     pub header: Vec<String>,
-    /// Bytes of the header with its line feed, and number of its rows. Both include leading blank rows.
+    /// Bytes of the header with its line feed and a byte order mark, and number of its rows. Both include leading blank
+    /// rows.
     pub header_bytes: usize,
     pub header_rows: u64,
     /// Settings for which another value fits the head equally well.
@@ -88,10 +89,11 @@ pub struct Detected {
 /// End position, row number (counted from 1), and cells of a row.
 type Row = (usize, u64, Vec<String>);
 
-/// Examines the head of a file. The first row is the header; at least one row must follow.
+/// Examines the head of a file. The first row is the header, and at least one row must follow, unless `given` has the names
+/// of the columns.
 ///
 /// # Errors
-/// If a setting cannot be detected; the error names the option that sets it.
+/// If a setting cannot be detected; the error names the option that sets it. Also if the header would be misread.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));

@@ -6,7 +6,7 @@
 //! ```
 //! `detect.rs` finds the [`Dialect`] in a file's head, so that the command can show it before the import starts.
 //! `split.rs` cuts rows; `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number,
-//! column and value; the other cells of a wide row are kept. Empty cells are not samples.
+//! column and value; the other cells of a wide row are kept. Empty cells of a wide row are skipped.
 mod detect;
 mod dialect;
 mod file_name;
@@ -109,8 +109,8 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// Ratio of the memory budget to the budget of a request of the same size. It may be larger because rows are decoded
-/// by the command that reads the file, not by the server.
+/// The memory budget of a block is that of a request with this many times its bytes. It may be larger, because rows are
+/// decoded by the command that reads the file, not by the server.
 const ROW_MEMORY: usize = 4;
 /// Limit in bytes on the memory of the series of a long file that are kept from row to row. Above the limit all kept
 /// series are discarded.

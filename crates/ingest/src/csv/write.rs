@@ -25,8 +25,8 @@ pub(super) fn column(label: &str) -> String {
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
-/// Appends one row per sample. A reader gets the same values bit for bit, with two exceptions: the bits of a NaN, and
-/// whole numbers up to 2^53, which are read as floats.
+/// Appends one row per sample. A reader gets the same numbers, but not always the same type and bits: whole numbers below
+/// 2^53 are read as floats, those from 2^53 to 2^63 as signed integers, and every NaN as the usual NaN.
 pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
     let series = series(names, labels);
     for sample in samples {

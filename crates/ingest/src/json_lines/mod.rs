@@ -16,8 +16,8 @@
 //!   represents many values.
 //!
 //! In the second shape, `time` is a number since 1970 (s, ms, us or ns, depending on its size) or a string in ISO 8601.
-//! A `value` that is a string becomes an entry. Labels are in `labels`, in `metric`, or in any other member whose value
-//! is a string.
+//! A `value` that is a string, an object or an array becomes an entry, but strings such as `"NaN"` and `"Infinity"` are
+//! numbers. Labels are in `labels`, in `metric`, or in any other member whose value is a string.
 
 mod json;
 mod write;

@@ -7,7 +7,7 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Sample, SampleSeries, Timesta
 use super::series::{SeriesIndex, SeriesTable};
 use super::text::{IN_STRINGS, unescape};
 
-/// The values of a body so far, and the number of values that each series had in the previous body.
+/// The values of a body so far, and the number of samples that each series had in its last body.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     /// The numbers and texts of the current line. The time of the line is not known yet.
@@ -104,8 +104,8 @@ impl Gathering {
         }
     }
 
-    /// Adds the first sample of a series in this body. The capacity of its list is the length of the list in the
-    /// previous body.
+    /// Adds the list of a series that has no samples in this body yet, and returns its position. The capacity of the list is
+    /// its length in the last body with samples of the series.
     #[cold]
     fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
         let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);

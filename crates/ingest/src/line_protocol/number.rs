@@ -46,8 +46,8 @@ pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
     }
 }
 
-/// Appends the digits at the beginning of `rest` to `number` and counts them. With more than [`INTEGER_DIGITS_MAX`]
-/// digits in total, the resulting number is meaningless, but no access is out of bounds.
+/// Appends the digits at the beginning of `rest` to `number` and counts them. With more than 19 digits in total the number
+/// overflows and is meaningless, so the callers check the count.
 #[inline]
 fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     let mut number = number;

@@ -63,7 +63,7 @@ struct LineBegan {
 struct Head {
     bytes: Box<[u8]>,
     measurement: Box<str>,
-    /// `Err` if two tags have the same name, or if there are too many tags. Lines with this head are refused.
+    /// `Err` if the tags are not valid labels, for example because two have the same name. Lines with this head are refused.
     tags: Result<Arc<Labels>, LabelError>,
     /// The head that followed this head the last time. It predicts the next head.
     next: HeadIndex,

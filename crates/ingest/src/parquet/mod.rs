@@ -65,7 +65,7 @@ const HEAD_TEXT_BYTES: usize = 1 << 20;
 /// Memory for reading a file, not including its footer: pages (twice for prefix-compressed texts), cells, and the
 /// records of a block.
 const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
-/// Memory per byte of the footer. In the footer, each column of a row group takes at least a hundred bytes.
+/// Memory per byte of the footer. The footer describes each column of each row group.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;
 
 /// The maximum memory for reading a file, given the size of its footer.
@@ -169,7 +169,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         self.times.format()
     }
 
-    /// Settings for which another value fits equally well.
+    /// Notices for the user, such as the ignored columns.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }

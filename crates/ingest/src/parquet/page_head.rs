@@ -9,9 +9,9 @@
 
 use crate::reader::{Flaw, Reader};
 
-/// Depth of nested structures in a head.
+/// Limit on the depth of nested structures in a head.
 const DEPTH_MAX: usize = 4;
-/// Values of a block of deltas. Writers use 128 to 4,096 values.
+/// Limit on the values of a block of deltas. Writers use 128 to 4,096 values.
 const DELTA_BLOCK_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,10 +20,10 @@ use crate::reader::Reader;
 /// Limit in bytes on the pages of all columns that are read together. 64 columns with pages and dictionaries of one
 /// MiB, the size that most writers use, take half of the limit. Pages of DuckDB have up to 100 MB.
 pub const PAGES_BYTES_MAX: usize = 256 << 20;
-/// Bytes that are read for a head in the first attempt, and the maximum. A head may contain the smallest and the
-/// largest value of its page.
+/// Bytes that are read for a head in the first attempt. Each further attempt reads 16 times as many bytes. An attempt with
+/// at least the second number of bytes is the last one. A head may contain the smallest and the largest value of its page.
 const HEAD_BYTES: (usize, usize) = (256, 4 << 20);
-/// Memory of one value of a dictionary or of one prefix-compressed text.
+/// Memory of one value of a dictionary.
 const CELL_BYTES: usize = 40;
 /// Memory of the length of one text.
 const LENGTH_BYTES: usize = 8;

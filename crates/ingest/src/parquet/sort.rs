@@ -19,7 +19,7 @@ const KNOWN_MAX: usize = 100_000;
 const KNOWN_BYTES_MAX: usize = 32 << 20;
 /// A block ends when its records and the texts of its broken rows take this much memory.
 const BLOCK_BYTES: usize = 64 << 20;
-/// Limit on the texts of a broken row that is written out for correction. No valid row has more.
+/// Limit on the texts of a broken row that is written out for correction.
 const ROW_TEXT_BYTES_MAX: usize = 4 << 20;
 /// Memory of a record in addition to its texts.
 const RECORD_BYTES: usize = 64;
@@ -164,7 +164,7 @@ impl Sorter {
             true => {
                 let mut list = Vec::with_capacity(self.values.len());
                 for at in &self.values {
-                    // The plan has checked that a given name applies to the only column.
+                    // `Parquet::open` has checked that a given name applies to the only column.
                     let given = self.base.iter().find(|(label, _)| label == NAME);
                     let name = given.map_or_else(|| self.plan.column(*at), |(_, name)| name);
                     pairs.push((NAME, name));

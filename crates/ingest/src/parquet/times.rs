@@ -26,7 +26,7 @@ impl Times {
     /// `head` has the first cells. They determine the unit of numbers and the format of texts.
     ///
     /// # Errors
-    /// If the first cells determine no unit or format.
+    /// If the first cells determine no format, or if the given format does not suit the type of the column.
     pub fn new(
         kind: Kind,
         given: Option<&TimeFormat>,

@@ -32,9 +32,9 @@ const STRING_OVERHEAD_BYTES: usize = 64;
 pub struct Dictionary {
     texts: Slots<Arc<str>>,
     operations: Slots<Operation>,
-    /// Labels that exceed a limit are stored as refused. Each record with such labels is refused.
+    /// Invalid labels, for example above a limit, are stored as refused. Each record with such labels is refused.
     series: Slots<Result<Arc<Labels>, LabelError>>,
-    /// A record type that exceeds a limit is stored as refused, as for series. Each record of the type is refused.
+    /// An invalid record type is stored as refused too. Each record of the type is refused.
     record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
     new_types: Vec<Arc<RecordType>>,
     /// Total size of the strings of the current definitions.
@@ -83,7 +83,7 @@ impl Dictionary {
         std::mem::take(&mut self.new_types)
     }
 
-    /// Estimated memory of the strings that are currently defined, bytes.
+    /// Estimated memory of the current definitions, bytes.
     pub fn memory_bytes(&self) -> usize {
         let slots =
             self.texts.bytes() + self.operations.bytes() + self.series.bytes() + self.record_types.bytes();

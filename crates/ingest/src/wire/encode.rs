@@ -1,6 +1,7 @@
 //! DATA, the encoder: which bytes does an agent write for records?
 //!
-//! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`. The agents have their own encoders.
+//! Used by `tacho import` (`cli/src/command/import/frames.rs`) and by tests, such as those of the vectors in `testdata/wire/`.
+//! The agents have their own encoders.
 
 use tacho_model::varint::{put_bytes, put_varint, put_zigzag};
 use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};

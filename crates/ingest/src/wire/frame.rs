@@ -133,7 +133,7 @@ impl FrameDecoder {
         self.buffer.len() - self.consumed
     }
 
-    /// Whether the next [`Self::pull`] returns a frame.
+    /// Whether the buffer has a whole frame. The checksum of the frame is not verified yet.
     pub fn is_whole(&self) -> Result<bool, Error> {
         match &self.failed {
             Some(error) => Err(error.clone()),

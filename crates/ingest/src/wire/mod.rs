@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Path of one record: `server/src/listen/connection.rs` pushes bytes. [`Session::data`] returns the batch, and
-//! `server/src/listen/commit.rs` passes the batch to the store. [`Dictionary`] and [`DataFrame`] decode and encode
-//! records.
+//! `server/src/listen/commit.rs` passes the batch to the store. [`DictFrame`] and [`DataFrame`] are the encoder, for
+//! `tacho import` and for tests.
 
 mod data;
 mod declared;

@@ -111,7 +111,7 @@ impl OperationTable {
     }
 }
 
-/// The state to which the ids of a segment refer.
+/// The state to which the ids and times of a record refer.
 pub(super) struct Context<'a> {
     pub session: u128,
     pub base: Timestamp,

@@ -1,13 +1,13 @@
 //! Who sends? HELLO may have a token that authenticates the client (`docs/format/wire.md`).
 //!
-//! Step after: `crates/server/src/listen/greeting.rs` finds it by its hash among the tokens of the server.
+//! Step after: `crates/server/src/listen/greeting.rs` finds the token by its hash among the tokens of the server.
 
 use std::fmt;
 
 use super::TOKEN_BYTES_MAX;
 use crate::reader::{Flaw, Reader};
 
-/// Its text is secret: `Debug` does not show it.
+/// A token. Its text is secret: `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Box<str>);
 

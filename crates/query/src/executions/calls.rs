@@ -70,7 +70,7 @@ impl PartEnds {
 }
 
 impl Walker {
-    /// Creates a walker for the rows of these blocks. It computes the gaps between the parts of a segment first.
+    /// Creates a walker for the rows of these blocks. It first finds the ends of all parts that are followed by another part.
     pub(super) fn over(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
     }

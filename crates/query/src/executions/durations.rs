@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-/// Number of durations above which a histogram is smaller than a list.
+/// Number of durations above which a histogram replaces the list. A list of this length is as large as the smallest histogram.
 const FEW: usize = 1_024;
 /// Three significant digits: an error of at most 0.1 percent.
 const DIGITS: u8 = 3;

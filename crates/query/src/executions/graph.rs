@@ -17,8 +17,8 @@ use crate::{Cancel, Error};
 pub enum Level {
     /// An operation of a service. Count and times include all calls of the operation.
     Operation,
-    /// A service, or the databases of a service. Count and times include only the calls that enter the node from
-    /// outside.
+    /// A service, or the databases of a service. Count, errors and total time include only the calls that enter the node from
+    /// outside. Self time includes all calls.
     Service,
 }
 

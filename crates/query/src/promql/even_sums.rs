@@ -159,7 +159,8 @@ mod tests {
         EvenSums::of(values, Extremes::of(values))
     }
 
-    /// 2^53 - 1 and slightly smaller values, over several blocks. The sums need more than 53 bits and are exact.
+    /// 2^53 - 1 and slightly smaller values, over several blocks. Their own sums would need more than 53 bits. The sums of
+    /// their differences from the pivot are exact.
     #[test]
     fn sums_over_several_blocks_are_exact() {
         for count in [1, 3, 1_023, 1_024, 1_025, 5_000] {

@@ -223,7 +223,7 @@ pub fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-/// The best value of a slice, computed lane by lane. `worst` must be worse than every value. Ignores NaN.
+/// The best value of a slice, computed lane by lane. `worst` must not be better than any value. Ignores NaN.
 fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64 {
     let pick = |value: f64, best: f64| if better(value, best) { value } else { best };
     let (blocks, rest) = values.as_chunks::<LANES>();

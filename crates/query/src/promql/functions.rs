@@ -250,7 +250,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
             "Mean distance to the only reference series under dynamic time warping; radius (default 1) limits the search.";
         sax_over_time(v: Range, pattern: String, segments: Scalar, letters: Scalar, flat: Scalar = AtMostOnce)
             -> Vector: Whole(sax::sax_over_time),
-            "Number of occurrences of a letter pattern in the SAX word of the samples.";
+            "Number of occurrences of a letter pattern in the samples, written as a word of letters (SAX).";
 
         // Functions that replace the samples in the range.
         derivative(v: Range) -> Range: Change(change::derivative),

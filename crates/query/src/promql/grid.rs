@@ -15,7 +15,7 @@ impl Grid {
         Self { start: at, step: 1, count: 1 }
     }
 
-    /// Times from `start` to at most `end`; empty if `end` is before `start`. `step` must be positive. The caller
+    /// Number of times from `start` to at most `end`; 0 if `end` is before `start`. `step` must be positive. The caller
     /// checks the limit on the count.
     pub fn count_between(start: Timestamp, end: Timestamp, step: i64) -> u128 {
         debug_assert!(step > 0);

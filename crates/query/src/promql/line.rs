@@ -25,8 +25,9 @@ const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 /// less than 2^-39.
 const SCATTER_PLAIN_MIN: f64 = 1.0 / 65_536.0;
 
-/// First and second moments of times and values. Values are summed as differences from one of the values (the pivot).
-/// Therefore all digits of the differences are kept, even if the values are large.
+/// First and second moments of times and values. Values are summed as differences from one number (the pivot), which is one
+/// of the values, or 0 if the values differ widely. Therefore all digits of the differences are kept, even if the values are
+/// large.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,
@@ -34,7 +35,7 @@ pub struct Moments {
     exponent: i32,
     /// Times are relative to this time.
     origin: Timestamp,
-    /// One of the values (the pivot), and the sum of the differences of all values from it.
+    /// The pivot, and the sum of the differences of all values from it.
     pivot: f64,
     values: DoubleDouble,
     /// Sum of the products (time - mean time) * value.
@@ -188,7 +189,7 @@ impl Moments {
         self.spacing = Spacing::Any { mean, squares };
     }
 
-    /// Mean of the times, sum of their squares, and sum of their products with values, all in nanoseconds.
+    /// Mean of the times, sum of their squared differences from the mean, and `both`, all with times in nanoseconds.
     fn of_any(&self) -> (DoubleDouble, DoubleDouble, DoubleDouble) {
         match self.spacing {
             Spacing::Even { step } => {
@@ -219,8 +220,8 @@ impl Moments {
         Self { count, exponent, origin: start, pivot, values, both, spacing: Spacing::Even { step } }
     }
 
-    /// Times are relative to the last whole nanosecond before their mean. They are integers, and their sum is less than
-    /// their count.
+    /// Times are relative to their mean, which is rounded down to whole nanoseconds. They are integers, and their sum is less
+    /// than their count.
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 nanoseconds and samples")]
     fn explicit(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);

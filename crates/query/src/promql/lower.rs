@@ -70,7 +70,7 @@ impl Lowering<'_> {
         (self.nodes.len() - 1, result)
     }
 
-    /// This is the only recursion over a query. The parser limits its depth.
+    /// Recursive. The parser limits the depth of the tree.
     fn expression(&mut self, tree: &Expr<'_>) -> Result<(NodeId, Type), Error> {
         match &tree.kind {
             ExprKind::Number(number) => Ok(self.push(Node::Number(*number), Type::Scalar)),

@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::Error;
 
-/// With fewer samples, one thread finishes before a second thread has started.
+/// With fewer samples, a second thread saves too little time.
 const WORK_MIN: usize = 1 << 20;
 
 /// Limit on the threads of one query, so that other queries get cores too.

@@ -196,7 +196,8 @@ fn part(at: &Times, from: usize, to: usize) -> At<'_> {
     }
 }
 
-/// All times of a chunk fit into 64 bits, so the computation does not overflow for an index within the chunk.
+/// All times of a chunk fit into 64 bits. Therefore the result is right for an index within the chunk, even if the product
+/// wraps.
 fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(index.cast_signed() as i64))
 }

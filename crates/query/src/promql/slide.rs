@@ -4,9 +4,9 @@
 //! windows cut a series into panes, and a window is a sequence of panes. Each pane is digested once and kept in one of
 //! two stacks. The back receives new panes and holds the join of all its panes. In the front, the oldest pane is last,
 //! and each entry is the join of its pane and all later panes of the front. Therefore a `pop` removes the oldest pane.
-//! When the front is empty, the back is moved into it in reverse order. Each pane is joined three times, independent of
-//! the number of windows, and nothing is subtracted (K. Tangwongsan, M. Hirzel, S. Schneider, "Low-Latency
-//! Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
+//! When the front is empty, the back is moved into it in reverse order. Each pane is joined at most twice, even if it
+//! belongs to many windows; each window needs one more join; and nothing is subtracted (K. Tangwongsan, M. Hirzel,
+//! S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
 //!
 //! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!

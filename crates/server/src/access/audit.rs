@@ -1,7 +1,7 @@
 //! Who deleted something, changed rules, logged in, or was refused? Appends one JSON object per line to `audit.log`.
 //!
-//! A line never has a token: it has no query string, no header and no body. JSON escapes control characters. When the file
-//! has reached its limit, it becomes `audit.log.1`, and older ones move up.
+//! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
+//! the file has reached its limit, it becomes `audit.log.1`, and older ones move up.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -167,7 +167,7 @@ pub(super) fn own_file() -> OpenOptions {
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
 ///
 /// # Errors
-/// A file of another user that is not a regular file, or has a second name outside of the directory.
+/// A file of another user that is not a regular file, or that has a second name (a hard link).
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {

@@ -127,7 +127,7 @@ pub struct Access {
 /// Proves that an access has no selector.
 pub struct Whole(());
 
-/// A limit of a token, or another reason to refuse a part of a request. Value of the label `reason`.
+/// Why a request of a valid token, or a part of the request, is refused. Value of the label `reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Role,

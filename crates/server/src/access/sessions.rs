@@ -46,7 +46,7 @@ impl Sessions {
     /// Begins a session. Returns the text of its cookie.
     ///
     /// # Errors
-    /// When all tokens together have too many sessions.
+    /// When all tokens together have too many sessions, or the system has no random numbers.
     pub fn begin(&self, token: Hash, now: Timestamp) -> Result<String, NotBegun> {
         let cookie = token::random().map_err(NotBegun::System)?;
         let mut all = self.all();

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Batch, Kind, Labels, Timestamp};
+use tacho_model::{Batch, Kind, Labels, Segment, Timestamp};
 use tacho_store::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries, Result, Store};
 
 use super::token::Token;
@@ -104,7 +104,8 @@ impl Sorter<'_> {
             look(Kind::Entry, at, &series.labels, series.entries.len());
         }
         for (at, series) in batch.executions.iter().enumerate() {
-            look(Kind::Execution, at, &series.labels, series.segments.len());
+            let calls = series.segments.iter().map(Segment::calls_completed).sum();
+            look(Kind::Execution, at, &series.labels, calls);
         }
         if sorted.refused.series == 0 {
             return (batch, Sorted::default());

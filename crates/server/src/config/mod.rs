@@ -1,7 +1,7 @@
 //! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
 //!
 //! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
-//! An error names the value, its source, and a hint.
+//! An error names the value and its source, and gives a hint.
 //!
 //! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
 //! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.

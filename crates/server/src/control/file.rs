@@ -52,7 +52,8 @@ impl File {
         content.map_or(Ok(()), |content| check(content).map(drop))
     }
 
-    /// Replaces the file. The new file is on disk when this returns. After a crash before that, the old file is complete.
+    /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
+    /// complete.
     pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
         versioned::write(&self.0, &Content { version: VERSION, rules: rules.to_vec() })
     }

@@ -53,7 +53,7 @@ impl Affected {
     }
 }
 
-/// Counts samples or entries only, if requested.
+/// Counts the records that a deletion of these series and this range would remove. `only`: counts only samples or only entries.
 ///
 /// # Errors
 /// `Corrupt` when some records cannot be read, unless that is allowed.

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::ApiError;
 
-/// Memory budget of all responses above [`SMALL_BYTES`], bytes: enough for several of the largest PromQL responses.
+/// Memory budget of all responses above [`SMALL_BYTES`], bytes: enough for two of the largest PromQL responses.
 const BYTES_MAX: usize = 512 << 20;
 /// Responses up to this size are not counted, because `requests-max` limits their number.
 const SMALL_BYTES: usize = 1 << 20;

@@ -20,10 +20,10 @@ use crate::record_types::RecordTypes;
 use crate::snapshots::Snapshots;
 use crate::tls::Tls;
 
-/// Limit on concurrent analyses of executions. Each may take 1 GiB of memory and uses one core.
+/// Limit on concurrent analyses of executions, each of which uses one core. `App::heavy` limits their memory.
 pub(super) const ANALYSES_MAX: usize = 2;
 
-/// Limit on concurrent PromQL evaluations.
+/// Limit on concurrent PromQL queries, selections of series and searches of entries.
 pub(super) const QUERIES_MAX: usize = 8;
 
 /// Limit on requested merges and clean-ups: one runs, one waits.
@@ -32,7 +32,7 @@ const MERGES_MAX: usize = 2;
 /// State shared by the handlers.
 pub struct App {
     pub config: Config,
-    /// Handlers reach it by their access only.
+    /// Handlers reach it through their access only.
     store: Arc<Store>,
     pub gate: Arc<Gate>,
     pub(super) needs: Needs,
@@ -45,7 +45,7 @@ pub struct App {
     pub started: Timestamp,
     /// One permit per running analysis of executions; more wait.
     pub(super) analyses: Arc<Semaphore>,
-    /// One permit per running PromQL evaluation.
+    /// One permit per running PromQL query, selection of series or search of entries.
     pub(super) queries: Arc<Semaphore>,
     /// The single permit for heavy queries of all kinds, which need much memory. One heavy query runs at a time.
     pub(super) heavy: Arc<Semaphore>,

@@ -37,7 +37,7 @@ pub async fn receive(
     Ok(if room.bytes.is_empty() { Bytes::new() } else { Bytes::from_owner(room) })
 }
 
-/// Bytes that are decompressed in one step. Memory is reserved before each step.
+/// Bytes that are decompressed in one step. Their memory is reserved before they are kept.
 const UNPACKED_AT_ONCE: usize = 32 << 10;
 /// Minimum charge of a body.
 const PART_BYTES: usize = 4 << 10;

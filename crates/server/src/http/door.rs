@@ -63,7 +63,8 @@ impl<'a> Visit<'a> {
     /// Lets the request in.
     ///
     /// # Errors
-    /// 401 without valid credentials, 403 if they do not permit the request, 400 for credentials that contradict each other.
+    /// 401 without valid credentials, 403 if they do not permit the request, 400 for several credentials or a header of another
+    /// form.
     pub fn enter(&self, gate: &Gate, headers: &HeaderMap, uri: &Uri) -> Result<Option<Access>, ApiError> {
         if self.need == Need::Nothing {
             return Ok(None);

@@ -64,7 +64,7 @@ async fn begin(
     if !content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON) {
         return Err(ApiError::unsupported("a login is a JSON object: send content-type application/json"));
     }
-    // The cause is not shown, because it may have a part of the token.
+    // The cause is not shown, because it may contain a part of the token.
     let login: Login = serde_json::from_slice(&body)
         .map_err(|_| ApiError::bad("the body is not a JSON object with the member \"token\""))?;
     let entered = app.gate.enter(Some(&login.token), (address, "POST /api/session"));

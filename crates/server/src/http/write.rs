@@ -1,8 +1,8 @@
 //! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
 //! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The response 204 is sent when the batch is on disk. If records are refused, the error names them, and the valid records of
-//! the request are stored.
+//! The response 204 is sent when the batch is on disk. If records are refused, the error names the first of them, and the valid
+//! records of the request are stored.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -120,7 +120,7 @@ type Runs = Vec<usize>;
 struct Decoded<R> {
     batch: Batch,
     rejects: Rejects<R>,
-    /// Size of the decompressed body, bytes.
+    /// Size of the body without gzip, bytes. A body in Snappy is still compressed.
     bytes: usize,
     counts: HashMap<(String, Kind), u64>,
     turn: Turn,

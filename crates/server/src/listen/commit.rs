@@ -91,7 +91,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Reports the series that the store refused because of a limit, each with its frame. All other records are kept.
+    /// Reports series that the store refused because of a limit, each with its frame. If many are refused, only the first of them
+    /// are reported. The records of the accepted series are kept.
     async fn tell(&self, group: &Group, refused: Refused) -> Result<(), Stop> {
         self.counts.refused(refused.records.iter().sum::<usize>() as u64);
         for series in refused.named {

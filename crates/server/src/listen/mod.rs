@@ -3,7 +3,7 @@
 //! ```text
 //!   native ── accepts, bounds ──▶ connection ── reads, decodes ──▶ commit ── appends ──▶ store
 //!                                     │  ▲                            │
-//!                       sessions: one connection a session            └── ACK, WAIT ──▶ outgoing
+//!                       sessions: one connection per session          └── ACK, WAIT ──▶ outgoing
 //!                                  control: its rules ── telling ────────── PROBES ──────▶
 //! ```
 //!

@@ -24,7 +24,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Timeout for the first bytes of a peer that does not use TLS.
 const FIRST_BYTES_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown`, then waits until every connection has acknowledged its frames and sent its last frame.
+/// Serves until `shutdown`. Then waits, at most [`DRAIN_TIME_MAX`], until every connection has acknowledged its frames and sent
+/// its last frame.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<Arc<Tls>>),
     native: Native,

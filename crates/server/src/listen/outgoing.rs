@@ -69,7 +69,7 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until all senders are dropped, or the peer reads nothing for `patience`.
+/// Writes until all senders are dropped, or until one write takes longer than `patience`, because the peer does not read.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
     mut socket: WriteHalf<Socket>,

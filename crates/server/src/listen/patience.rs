@@ -6,7 +6,7 @@ use tacho_ingest::wire::HEARTBEAT_MS;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Time limit for HELLO, from the time of connecting.
+    /// Time limit for HELLO, after the connection is accepted and the TLS handshake, if any, is done.
     pub greeting: Duration,
     /// Time limit for the next byte: three heartbeats.
     pub silence: Duration,

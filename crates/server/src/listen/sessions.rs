@@ -7,7 +7,7 @@ use tacho_ingest::wire::Ping;
 use tacho_store::mutation::Mutation;
 use tokio::sync::watch;
 
-/// Limit on the sessions whose reported totals are kept. If a removed session reconnects, its totals are counted from zero.
+/// Limit on the sessions whose reported totals are kept. If a removed session reconnects, its totals are counted from zero again.
 const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]
@@ -34,8 +34,8 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the session. Stops an older connection and waits for its end. All frames of the older connection are then on
-    /// disk, and no more frames will arrive from it.
+    /// Takes over the session. Stops an older connection and waits for its end. Then no append of the older connection is
+    /// running, and no more frames will arrive from it.
     pub(super) async fn claim(&self, id: u128) -> Claim<'_> {
         loop {
             let older = match self.try_claim(id) {

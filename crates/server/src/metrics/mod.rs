@@ -1,6 +1,6 @@
 //! The metrics of the server itself: one field per metric.
 //!
-//! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them every ten seconds.
+//! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them at an interval, by default every ten seconds.
 
 mod access;
 mod control;
@@ -21,13 +21,14 @@ pub struct Metrics {
     pub records_received: Family<Counter, 2>,
     /// Records that agents have reported as dropped because of full buffers.
     pub records_dropped: Family<Counter, 1>,
-    /// Records refused by the server. `protocol` is native, remote-write or line.
+    /// Records refused by the server. `protocol` is native, remote-write, line or import.
     pub records_refused: Family<Counter, 1>,
-    /// Bytes of records received from the network, before decompression.
+    /// Bytes of frames and bodies with records. Bodies in gzip are counted decompressed, all others as received.
     pub received_bytes: Family<Counter, 1>,
     /// Number of times that a decoder of the line protocol cleared its full cache of series keys.
     pub decoder_resets: Family<Counter, 0>,
-    /// Number of temporary refusals (Retry-After or WAIT), because the store or the memory budget of bodies was full.
+    /// Number of temporary refusals (Retry-After or WAIT), because the store or the memory budget of bodies was full. With the
+    /// native protocol, also those because of the rate limit of a token.
     pub sender_waits: Family<Counter, 1>,
     /// Open connections. `listener` is http or native.
     pub connections: Family<Gauge, 1>,
@@ -35,9 +36,9 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
-    /// Number of PromQL queries in progress, which read or compute.
+    /// Number of PromQL queries, series selections and execution analyses in progress.
     pub queries_running: Family<Gauge, 0>,
-    /// Number of queries cancelled because their client disconnected, or because of a timeout.
+    /// Number of those cancelled because their client disconnected, or because of a timeout.
     pub queries_cancelled: Family<Counter, 0>,
     pub tls: tls::TlsFigures,
     pub access: access::AccessFigures,
@@ -68,7 +69,7 @@ impl Default for Metrics {
             received_bytes: Family::new(
                 "tacho_received_bytes_total",
                 ["protocol"],
-                "Bytes of records received over the network, before decompression.",
+                "Bytes of frames and bodies with records; bodies in gzip are counted decompressed.",
             ),
             decoder_resets: Family::new(
                 "tacho_line_decoder_resets_total",

@@ -20,7 +20,7 @@ impl Default for TlsFigures {
             certificate_expires: Family::new(
                 "tacho_tls_certificate_expires_timestamp_seconds",
                 [],
-                "Time at which the first certificate of tls_cert expires, Unix seconds.",
+                "Earliest time at which a certificate of tls_cert expires, Unix seconds.",
             ),
         }
     }

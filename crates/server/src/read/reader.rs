@@ -14,7 +14,7 @@ use crate::access::View;
 
 /// Approximate number of records of a slice. Chunks are not split.
 const SLICE_RECORDS: usize = 32_768;
-/// Approximate number of chunks in a slice of entries. It is low, because even a few entries may have 1 MiB of text.
+/// Approximate number of chunks in a slice of entries. It is low, because even a few entries may have 1 MiB of text each.
 const SLICE_ENTRY_CHUNKS: usize = 8;
 /// Approximate bytes of the entries that are formatted at a time. An entry is not split. Escapes may make the output six times
 /// as long.

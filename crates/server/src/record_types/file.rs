@@ -61,7 +61,8 @@ impl File {
         versioned::look(&self.0, VERSION)?.map_or(Ok(()), |content| forms(content).map(drop))
     }
 
-    /// Replaces the file. The new file is on disk when this returns. Until then the old file is unchanged.
+    /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
+    /// complete.
     pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
         versioned::write(
             &self.0,

@@ -189,8 +189,8 @@ fn receive(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<ServerF
     }
 }
 
-/// The records of frame `seq` of any session: three samples, two entries and a segment of two calls, with distinct
-/// times and texts.
+/// The records of frame `seq` of any session: three samples, two entries and a segment of two calls. Times and texts differ
+/// between frames.
 pub mod content {
     use super::*;
 

@@ -48,11 +48,11 @@ pub struct Checker {
     pub(super) highest: u64,
     /// Counts of the chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
-    /// Chunks with a higher merge number than the store's facts.
+    /// Counts of the chunks with a merge number above the last one in the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
 }
 
-/// Counts of the chunks of a group without a series row.
+/// Counts of the chunks of a group or series without a readable series row.
 pub(super) struct Nameless {
     pub place: Place,
     pub chunks: u64,

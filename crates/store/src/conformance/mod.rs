@@ -23,8 +23,7 @@ use tacho_model::Random;
 use simulation::a_store_survives_faults_and_crashes;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// Opens the driver under test on a directory. The case that reopens the driver calls the opener twice with the same
-/// directory.
+/// Opens the driver under test on a directory. A case that reopens the driver calls the opener again with the same directory.
 pub type Opener = Arc<dyn Fn(PathBuf) -> Boxed<Result<Arc<dyn Driver>>> + Send + Sync>;
 
 /// One case. It checks one guarantee of the trait.
@@ -35,7 +34,7 @@ pub struct Case {
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
-        /// All cases, in the order of the trait.
+        /// All cases.
         pub const CASES: &[Case] =
             &[$(Case { name: stringify!($name), check: |bench| Box::pin($name(bench)) }),*];
     };
@@ -271,7 +270,7 @@ async fn values_are_whole_or_reduced_to_the_selected_parts(bench: Bench) -> Resu
     for partition in [b"p", b"q"] {
         driver.put(of(partition)).await.map_err(say)?;
     }
-    // The parts for the second partition are out of range, descending or repeated. Such a value is returned whole.
+    // The parts for the second partition are out of range, descending or overlapping. Such a value is returned whole.
     let parts = [
         vec![0..30, 30..31, 5_000..9_000, 39_000..40_000],
         vec![0..30, 200_000..400_000],
@@ -477,7 +476,7 @@ async fn a_damaged_row_is_reported(bench: Bench) -> Result<(), String> {
     equal("rows", &rows(&*driver, all()).await?, &vec![all_rows[0].clone(), all_rows[3].clone()])
 }
 
-/// Flips the middle bit of every copy of these bytes in the files of the directory.
+/// Flips one bit in the middle of every copy of these bytes in the files of the directory.
 fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{}: {e}", directory.display());
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };

@@ -18,8 +18,8 @@ pub trait ReadFile: Send + Sync {
     /// `UnexpectedEof` if the file is too short.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Like [`ReadFile::read_exact_at`], but fails with `WouldBlock` if some bytes are not in memory, or if the system
-    /// cannot tell.
+    /// Like [`ReadFile::read_exact_at`], but also fails if some bytes are not in memory (`WouldBlock`), or if the system cannot
+    /// tell.
     fn read_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

@@ -59,7 +59,7 @@ pub struct Question {
 struct Candidate {
     /// Time range of the whole chunk.
     range: TimeRange,
-    /// Range in which later samples may be resent copies of this chunk's samples.
+    /// Range in which samples that arrive later may be copies of this chunk's samples.
     reach: TimeRange,
     source: Source,
 }

@@ -99,7 +99,7 @@ pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
         return known;
     }
     exact.sort_by_key(|at| rows[*at].place);
-    // Exact times that are between moved times.
+    // Times of new samples within the reach of moved rows.
     let mut apart: BTreeSet<Timestamp> = BTreeSet::new();
     for at in exact {
         let late = &rows[at];

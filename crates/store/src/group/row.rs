@@ -139,8 +139,8 @@ fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malform
 /// The prefix of a row that a merge wrote. It describes the range of rows in the same partition that this row replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// Merge number: one more than the largest merge number of the replaced rows. A row without a prefix has merge number
-    /// 0.
+    /// Sequence number of the merge (`upkeep/sequence.rs`). It is above the merge numbers of the replaced rows. A row without a
+    /// prefix has merge number 0.
     pub merge: u64,
     /// The replaced rows start in this range.
     pub starts: TimeRange,
@@ -259,7 +259,7 @@ impl Prefix {
     }
 }
 
-/// Reads the prefix without verifying its checksum.
+/// Reads the prefix. The caller decides about a wrong checksum.
 fn take_prefix(value: &[u8]) -> Result<Prefix> {
     let Some(rest) = value.strip_prefix(MAGIC) else {
         if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {

@@ -33,8 +33,8 @@ pub enum Refusal {
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
-/// Checks the series of one batch. Admits existing series, and new series below the limits. Admitted new series count
-/// towards the limits.
+/// Checks the series of one batch. Admits series while the labels of the batch fit into the journal, and new series only below
+/// the limits. Admitted new series count towards the limits.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,

@@ -56,7 +56,7 @@ struct Series {
     kinds: Kinds,
     /// Kinds with a row in the Series table.
     persisted: Kinds,
-    /// The series' share of the index memory, without label names and values.
+    /// The series' share of the index memory, without the map of label names and values.
     bytes: u32,
 }
 

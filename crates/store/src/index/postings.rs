@@ -12,7 +12,7 @@ use super::bitmap::Bitmap;
 pub enum Postings {
     One(u32),
     List(Vec<u32>),
-    /// A bitmap and the number of its set bits. Smaller than a list if every 32nd series is set.
+    /// A bitmap and the number of its set bits. Smaller than a list if more than every 32nd series is set.
     Bits(Bitmap, u32),
 }
 

@@ -17,8 +17,8 @@ use super::postings::Postings;
 use super::{Index, Label, SeriesNumber, place};
 use crate::guarded::Guarded;
 
-/// At most this many series are checked one by one. For more series, postings are used. This many checks take as long
-/// as one pass over a million bits.
+/// At most this many series are checked one by one; for a pattern also up to half as many as it has values to try. For more
+/// series, postings are used. This many checks take as long as one pass over a million bits.
 const SINGLE_MAX: usize = 256;
 
 /// The remaining series while the matchers are applied.

@@ -200,8 +200,8 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
     }
     assert!(wholly.bytes() > 50 * 2_000);
 
-    // One more series that shares its labels with the last one is admitted. A series with all labels written out exceeds
-    // the limit.
+    // The limit leaves 1,000 bytes. A new series with a long label value exceeds it. A known series and a new series with short
+    // labels do not.
     let more = Labels::sharing(&base, "__name__", "more", &mut Vec::new()).unwrap();
     let other = Labels::new([("__name__", "other"), ("path", &long)]).unwrap();
     let bounds =
@@ -214,8 +214,8 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
         [admission.admit(&known), admission.admit(&first), admission.admit(&other)].map(|a| a.is_ok()),
         [true, true, false]
     );
-    // This series does not share labels with the series before it, but with another one. The memory of these labels is
-    // therefore counted.
+    // `more` shares labels with series of the index, but not with the series admitted before it. Its labels are therefore counted
+    // again.
     assert!(admission.admit(&more).is_err());
 
     (0..50).for_each(|number| index.remove(Kind::Sample, number));

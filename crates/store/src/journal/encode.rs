@@ -112,7 +112,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Notes that the records encoded so far are on disk. Their definitions are kept.
+    /// Notes that the records encoded so far are on disk. A later rollback keeps their definitions.
     pub fn committed(&mut self) {
         self.durable = self.mark();
         self.once.clear();

@@ -22,8 +22,8 @@ pub const RECORD_HEAD_BYTES: usize = 12;
 /// First bytes of a mark. All bytes before the mark were synced.
 pub const MARK_MAGIC: [u8; 4] = *b"\xf5end";
 pub const MARK_BYTES: usize = 16;
-/// Largest payload, bytes. Bounds the memory of a recovery. Far above any batch (a frame of the wire protocol has at most
-/// 4 MiB).
+/// Largest payload, bytes. Bounds the memory of a recovery. Far above usual batches (a frame of the wire protocol has at most 4
+/// MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Limit on the labels that one record defines, bytes when written out. Bounds the time to read them.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;

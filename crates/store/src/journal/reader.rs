@@ -200,7 +200,7 @@ enum Step {
     Mark(usize),
 }
 
-/// Splits the file from `from` on into ranges, in order. Also returns the end of the last range.
+/// Splits the part of the file that begins at `from` into ranges, in order. Also returns the end of the last range.
 fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Vec<Step>, usize) {
     let (mut steps, mut at) = (Vec::new(), from);
     // Computed at the first damage, because files are rarely damaged.

@@ -153,7 +153,7 @@ impl<D: Driver> Faulty<D> {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
 
-    /// Waits until a call of the driver is frozen.
+    /// Waits until the driver is frozen.
     pub async fn wait_frozen(&self) {
         // `self` holds the sender, so waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;

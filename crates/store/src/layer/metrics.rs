@@ -42,7 +42,8 @@ pub const fn bucket_bound_ns(bucket: usize) -> Option<u64> {
     if bucket + 1 < BUCKETS { Some(1 << (BUCKET_FIRST_LOG2 as usize + bucket)) } else { None }
 }
 
-/// Measurements of the layer so far. The latency of a scan is the time until it is opened.
+/// Measurements of the layer so far. A `read` or `read_parts` counts as one scan. The latency of a streamed scan is the time
+/// until it is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     pub put: Call,

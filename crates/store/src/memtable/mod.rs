@@ -20,8 +20,8 @@ pub use samples::{Column, OpenSeries, latest};
 
 /// Limit on completed calls per chunk of executions.
 pub const CHUNK_CALLS_MAX: usize = 65_536;
-/// Limit on the memory of one open chunk of executions, bytes. It prevents a hostile sender from creating a huge chunk
-/// with many distinct shapes.
+/// Limit on the memory of one open chunk of executions, bytes. It prevents a hostile sender from creating a huge chunk with many
+/// distinct sequences of events.
 pub const CHUNK_OPEN_BYTES_MAX: usize = 16 << 20;
 
 /// Entries of one series.

@@ -31,7 +31,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
 
-/// The parts of the store that a read uses. A read changes only the count of unreadable rows.
+/// The parts of the store that a read uses. A read changes only the registered snapshots and the count of unreadable rows.
 pub struct Reader {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,

@@ -26,8 +26,8 @@ use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
 use crate::threads::Threads;
 use crate::{Error, Result};
 
-/// Limits on the units per call to the driver. The maximum applies to a range of up to [`CHUNK_SPAN_MAX_NS`], which has
-/// few rows per unit. The minimum applies to long ranges.
+/// Limits on the units per call to the driver. The maximum applies to a range shorter than [`CHUNK_SPAN_MAX_NS`], which has few
+/// rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
 /// Largest number of values that are decoded on the calling thread. Decoding so many values takes about 200 us. For

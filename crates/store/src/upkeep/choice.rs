@@ -395,7 +395,7 @@ mod tests {
         let large = Aim { values_max: 12, ..AIM };
         let chain = |n: i64| -> Vec<Facts> { (0..n).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect() };
         let mut rows = chain(6);
-        // The moved row may reach over the end, so the merge ends 3 before the next row.
+        // The moved row may reach over the end at 19, so the merge ends 3 earlier.
         rows[1] = moved(10, 31);
         check(&rows, large, &[(0..2, 16)]);
         // The next row has moved times and reaches back by 2.

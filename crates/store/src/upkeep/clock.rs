@@ -86,7 +86,8 @@ struct Trusted {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The latest trusted time, and the value of [`since_boot`] at that time. `None` in the first process.
+    /// The latest trusted time, and the value of [`since_boot`] at that time. `None` in the first process until the clock is
+    /// read.
     latest: Option<(Timestamp, Duration)>,
     /// Whether an earlier process stored `latest`.
     away: bool,

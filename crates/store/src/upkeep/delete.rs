@@ -25,8 +25,9 @@ pub struct Deleted {
 /// seals the active generation and completes after that.
 ///
 /// # Errors
-/// `Invalid` without a matcher or for an empty range; `Limit` when too many deletions or patterns are pending; the error
-/// of the driver. After an error of the driver, the deletion may still take effect after a restart.
+/// `Invalid` if every matcher accepts the empty value, for too many matchers, or for an empty range; `Limit` when too many
+/// deletions or patterns are pending; the error of the driver. After an error of the driver, the deletion may still take effect
+/// after a restart.
 pub async fn delete(
     upkeep: &Arc<Upkeep>,
     matchers: &[Matcher],

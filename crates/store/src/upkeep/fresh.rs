@@ -90,8 +90,8 @@ impl Fresh {
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Removes one ready partition from the list, and returns its tail. A job may change a boundary that another job found
-    /// to be clean.
+    /// Removes one ready partition from the list, and returns its tail. The tail does not stay in the list, because the
+    /// caller's job may change the boundary, which may then no longer be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
         self.lock().ready.remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }

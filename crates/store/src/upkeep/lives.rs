@@ -14,10 +14,10 @@ use tacho_chunk::semantic::Movement;
 use tacho_model::SeriesId;
 use tokio::sync::OnceCell;
 
+use crate::Result;
 use crate::coding::{Cursor, put_varint};
 use crate::driver::{Damaged, Delete, Driver, Row, Scan, Table};
-use crate::keys::newer;
-use crate::{Error, Result};
+use crate::keys::{malformed, newer, shown};
 
 pub const LIVES: &[u8] = b"lives";
 const VERSION: u8 = 1;
@@ -94,12 +94,12 @@ fn row(id: SeriesId, life: Movement) -> Row {
 }
 
 pub fn decode(row: &Row) -> Result<(SeriesId, Movement)> {
-    let malformed =
-        || Error::corrupt("row of a series' life is malformed").with("value_bytes", row.value.len());
+    let malformed = || malformed("row of a series' life", row);
     let id = row.clustering.as_slice().try_into().map_err(|_| malformed())?;
     let (version, rest) = row.value.split_first().ok_or_else(malformed)?;
     if *version > VERSION {
-        return Err(newer("row of a series' life", (*version).into(), VERSION.into()));
+        let error = newer("row of a series' life", (*version).into(), VERSION.into());
+        return Err(error.with("key", shown(&row.clustering)));
     }
     let mut cursor = Cursor::new(rest);
     let mut number = |what| cursor.varint(what).map_err(|e| malformed().caused_by(e));
@@ -156,6 +156,7 @@ mod tests {
         ] {
             let error = decode(&Row { value: Bytes::copy_from_slice(value), ..drawn.clone() }).unwrap_err();
             assert!(error.to_string().starts_with(expect), "{error}");
+            assert!(error.to_string().contains("(key 00000000000000000000000000000007"), "{error}");
         }
     }
 }

@@ -356,7 +356,7 @@ fn replacement(
     Ok(builder.build(rows, merged))
 }
 
-/// Whether the replacement only rewrites one sound row without making it smaller.
+/// Whether the replacement only rewrites one sound row of a flush without making it smaller.
 fn is_idle(replacement: &RowReplacement, rows: &[Known]) -> bool {
     let ([new], [old]) = (&replacement.new[..], rows) else { return false };
     old.facts.state == State::Sound

@@ -12,7 +12,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The rest that must follow this work, which took `elapsed`.
+    /// The pause that must follow a piece of work that took `elapsed`.
     pub fn rest(&self, bytes: u64, busy: Duration, elapsed: Duration) -> Duration {
         let by_bytes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second.max(1) as f64);
         let by_cpu = busy.mul_f64(100.0 / f64::from(self.cpu_percent.clamp(1, 100)));

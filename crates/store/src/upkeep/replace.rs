@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Limit on rows per call of delete.
 const DELETES: usize = 1_000;
-/// Attempts of a delete; with the usual waits about 15 s, during which other work waits.
+/// Attempts of a delete. The waits between them take 6 to 13 s by default; other work waits during that time.
 const DELETE_ATTEMPTS: u32 = 8;
 
 /// Applies the replacements. `tombstone` is the last tombstone known when the replacements were computed. `gate` prevents new

@@ -1,4 +1,4 @@
-//! Finds the partitions to which rules or deletions must be applied.
+//! Finds the partitions to which rules or deletions must be applied, and completes deletions.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
     samples.chain(others).collect()
 }
 
-/// Jobs for partitions with records that are past their retention or due for downsampling. `thinned` has the end of the
+/// Jobs for partitions with records that may be past their retention or due for downsampling. `thinned` has the end of the
 /// downsampled part of each partition.
 pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec<Job> {
     if !upkeep.store.options.policies.age() {

@@ -32,7 +32,7 @@ const VERSION: u8 = 2;
 /// One deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tombstone {
-    /// Rises from 1. It is also the key of the tombstone's row.
+    /// Positive, and above the ids of the older pending deletions. It is also the key of the tombstone's row.
     pub id: u64,
     /// A series matches if all matchers accept it.
     pub matchers: Vec<Matcher>,
@@ -44,7 +44,7 @@ pub struct Tombstone {
 /// Masks some records of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
-    /// Id of the tombstone.
+    /// Id of the tombstone; 0 for a retention.
     pub id: u64,
     pub range: TimeRange,
     pub through: u64,

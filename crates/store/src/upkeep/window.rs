@@ -1,7 +1,7 @@
 //! Reads a window: the rows of a stretch of a partition, without decoding their records.
 //!
-//! A window has all rows that start in its stretch. These are the living rows with their facts, and the rows that an
-//! earlier process has replaced but not deleted. The end of a window never separates rows with the same start. It never
+//! A window has the rows that start in its stretch, up to a limit. These are the living rows with their facts, and the rows that
+//! an earlier process has replaced but not deleted. The end of a window never separates rows with the same start. It never
 //! separates a row from the rows that it replaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -184,7 +184,7 @@ pub async fn read(
                 break;
             }
         }
-        // Rows with the same start as an unreadable row are skipped as well, because they must be read together.
+        // Rows with the same start must be read together, even if one of them is unreadable: no window ends between them.
         torn_before = torn_before.max(key.start);
         let split = head.1.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
         let (Split { replacement, overhang, chunk }, row) = match split {

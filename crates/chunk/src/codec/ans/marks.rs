@@ -20,7 +20,8 @@ pub(super) const STRIDE: usize = 2_048;
 pub(super) struct Mark {
     /// Index of the token.
     pub(super) token: usize,
-    /// The number at this position, and the first difference of each order below the order of the column.
+    /// The numbers with which summation starts ([`super::firsts`]). For order 0 there are none. For order 1 it is the number at
+    /// this position; for order 2 also the difference between this number and the next one.
     pub(super) firsts: Vec<u64>,
     pub(super) states: [usize; LANES],
     /// Position in the stream of tokens, which starts with the states.

@@ -11,7 +11,7 @@ use tacho_attach::Process;
 
 use crate::failure::Failure;
 
-/// The definition of the settings of all agents. The code of the Java agent is generated from it, too.
+/// The definition of the settings of all agents. Tables in the code of the agents are generated from it.
 const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
 /// The settings that name files of TLS, which must not become empty.

@@ -199,7 +199,8 @@ impl Lease {
         let renewal = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(lease / 6).await;
-                // Without an answer the backup continues, because a server that has ended leaves the links.
+                // Without an answer the backup continues, because a server that has ended leaves the hard links of the
+                // snapshot.
                 if let Ok(Some(refusal)) = renewed.post_to_known(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
                     return;

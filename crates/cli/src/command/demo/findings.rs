@@ -54,7 +54,7 @@ pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failur
     })
 }
 
-/// Waits until the number of received executions has not changed for a second. Returns this number.
+/// Waits until the number of received executions has not changed for a second, at most half a minute. Returns this number.
 async fn settle(client: &Client) -> Result<f64, Failure> {
     let mut before = -1.0;
     for _ in 0..30 {
@@ -155,7 +155,8 @@ impl Findings {
         })
     }
 
-    /// Fails when client and server have counted different numbers of requests. So `make demo` is also a test.
+    /// Fails when the agent dropped calls, or the server recorded fewer requests than were answered. So `make demo` is also a
+    /// test.
     pub fn verdict(&self) -> Result<(), Failure> {
         let sent = self.report.succeeded() + self.report.failures().statuses.values().sum::<u64>();
         let seen = self.service["requests"].as_u64().unwrap_or(0);

@@ -35,7 +35,7 @@ pub struct Demo {
         default_value = "examples/bulletin-board/java/target/bulletin-board.jar"
     )]
     app: PathBuf,
-    /// Data directory; must not exist yet (default: a temporary one, removed at the end)
+    /// Directory for the data directory and the logs; must not exist yet (default: a temporary one, removed at the end)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// How long the load lasts

@@ -14,7 +14,7 @@ pub trait Blocks {
     /// The position after the blocks returned so far. `None` if rows cannot be parsed without the rows before them.
     fn mark(&self) -> Option<Mark>;
 
-    /// Resumes at a mark of an earlier run. Returns false if the file has changed since that run.
+    /// Resumes at a mark of an earlier run. Returns false if the checksum shows that the file has changed since that run.
     fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
 
     /// Number of bytes of the uncompressed file that were returned. For Parquet, number of rows.
@@ -32,7 +32,7 @@ pub struct Part {
     pub text: Vec<u8>,
 }
 
-/// A position in a file. `check` is a checksum of the head of the file and of another part, and detects a changed file.
+/// A position in a file. `check` is a checksum of the head of the file and of another part. It detects changes in these parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {

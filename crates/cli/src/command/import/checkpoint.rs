@@ -1,9 +1,9 @@
 //! A checkpoint: a position in the files, with all counts and findings up to this position. An import that resumes from a
 //! checkpoint does not read the part before this position again.
 //!
-//! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series,
-//! so it is written less often than the state, and it is never ahead of the state. Without a checkpoint the files are read
-//! again from the beginning.
+//! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series.
+//! So a large checkpoint is written less often than the state. It is never ahead of the state. Without a checkpoint the files
+//! are read again from the beginning.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

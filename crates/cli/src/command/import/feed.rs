@@ -1,4 +1,4 @@
-//! Reads files, decodes and counts their records, and cuts them into pieces. Runs on its own thread.
+//! Reads files, decodes and counts their records, and cuts them into pieces. During an import it runs on its own thread.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};

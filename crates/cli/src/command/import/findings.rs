@@ -70,6 +70,7 @@ impl Findings {
         self.has_several_headers |= self.files > 0 && self.columns != columns;
         self.columns = columns;
         self.files += 1;
+        let room = (DOUBTS_NAMED_MAX as u64).saturating_sub(self.doubts);
         self.doubts += doubts.len() as u64;
         if self.quiet {
             return;
@@ -79,8 +80,8 @@ impl Findings {
             self.said += 1;
             eprintln!("{name}: {description}");
         }
-        if self.doubts <= DOUBTS_NAMED_MAX as u64 {
-            doubts.iter().for_each(|doubt| eprintln!("warning: {name}: {doubt}"));
+        for doubt in doubts.iter().take(usize::try_from(room).unwrap_or(usize::MAX)) {
+            eprintln!("warning: {name}: {doubt}");
         }
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
@@ -132,15 +133,15 @@ impl Findings {
         self.print_texts();
         let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
         if doubts > 0 {
-            let files = if doubts == 1 { "file" } else { "files" };
-            eprintln!("warning: {doubts} more {files} have other possible readings, too");
+            let more = units::counted(doubts, "more warning", "more warnings");
+            eprintln!("warning: {more} about how files are read");
         }
         for warning in &self.warnings {
             eprintln!("warning: {warning}");
         }
         let more = self.late_doubts.saturating_sub(self.warnings.len() as u64);
         if more > 0 {
-            eprintln!("warning: {} of this kind", units::counted(more, "more file", "more files"));
+            eprintln!("warning: {} about whole files", units::counted(more, "more warning", "more warnings"));
         }
         if self.thinned > 0 {
             let samples = units::counted(self.thinned, "sample is", "samples are");

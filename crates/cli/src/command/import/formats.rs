@@ -22,7 +22,7 @@ use super::source::{self, Source, is_stdin, nameless};
 use super::table::Table;
 use crate::failure::Failure;
 
-/// A format of files. A new format is one line here and one in [`Formats::open`].
+/// A format of files. A new format is added here, in [`Formats::open`], and in the other `match` expressions of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Comma-separated values, also with other separators
@@ -214,7 +214,7 @@ impl Reading {
     }
 }
 
-/// Fails if this build has no Parquet or the input is not seekable.
+/// Fails if this build has no Parquet, or the input is standard input, which is not seekable.
 fn check_parquet(path: &Path) -> Result<(), Failure> {
     if cfg!(not(feature = "parquet")) {
         return Err(super::without_parquet(&format!("{} cannot be read", path.display())));

@@ -18,7 +18,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 const ROW_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a file that are used to detect its format.
 const HEAD_BYTES: usize = 1 << 20;
-/// Length of the two parts of a file that are checked for changes: its head, and the part before the resume position.
+/// Length of the two parts of a file that are checked for changes: its head, and the part before the resume position (of a
+/// Parquet file, its end).
 pub const STRETCH_BYTES: usize = 4 << 10;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -99,7 +100,7 @@ impl Source {
         Ok(source)
     }
 
-    /// A checksum of the head and of the part before the current position, which detects a changed file.
+    /// A checksum of the head and of the part before the current position, which detects changes in these parts.
     pub fn check(&self) -> u64 {
         xxh3_64_with_seed(&self.tail, self.head)
     }
@@ -148,7 +149,7 @@ impl Source {
         Ok(&self.buffer[..self.buffer.len().min(HEAD_BYTES)])
     }
 
-    /// Skips bytes of the head.
+    /// Skips bytes that are in the buffer, for example a header.
     pub fn skip(&mut self, bytes: usize) {
         let gone: Vec<u8> = self.buffer.drain(..bytes).collect();
         self.remember(&gone);

@@ -20,7 +20,7 @@ use crate::command::ask;
 use crate::command::import::frames;
 use crate::failure::Failure;
 
-/// Limit on the time to wait for a server that is out of capacity.
+/// Limit on the time to wait for a server or a store that is out of capacity.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Waiting is reported after this time.
 const TOLD_AFTER: Duration = Duration::from_secs(3);
@@ -163,7 +163,7 @@ fn refused(answer: &str) -> (u64, Vec<String>) {
 }
 
 fn full(why: &str) -> Failure {
-    Failure::new(format!("the server is still out of capacity: {why}"))
+    Failure::new(format!("the store is still out of capacity: {why}"))
 }
 
 /// Waits for capacity, for at most [`PATIENCE`], or until the import is interrupted.

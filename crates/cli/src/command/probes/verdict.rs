@@ -19,7 +19,7 @@ pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
-    /// The failure if the rule is not in force in all agents.
+    /// The failure if an agent cannot follow the rule, or did not answer in time.
     pub failure: Option<Failure>,
 }
 

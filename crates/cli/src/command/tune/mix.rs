@@ -16,7 +16,7 @@ use crate::failure::Failure;
 const ASKED: u64 = 6;
 /// Number of steps of a range query.
 const STEPS: i64 = 144;
-/// Number of metrics used by the default mix.
+/// Limit on the metrics of the default mix.
 const NAMES: usize = 4;
 
 /// The queries of a mix.
@@ -90,8 +90,8 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
         .collect()
 }
 
-/// The default mix: range queries of some metrics and their rates, over a tenth of the time range and over the whole range, and
-/// aggregations over long windows.
+/// The default mix, for some of the metrics: the values and their rates over a tenth of the time range, averages over the whole
+/// range, and instant queries of a long and a short window.
 fn default_lines(training: &Training) -> Vec<Line> {
     let names: BTreeSet<&str> = training.labels.iter().flatten().map(|labels| labels.name()).collect();
     let stride = names.len().div_ceil(NAMES).max(1);

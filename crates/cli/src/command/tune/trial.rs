@@ -18,7 +18,7 @@ use crate::terminal::progress;
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// The codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"];
-/// The codec with the highest CPU cost, tried to show its savings.
+/// The codec with the highest CPU cost. Some trials omit it, to show how much space it saves.
 const DEAREST: &str = "pco";
 /// Sizes that differ by at most this share count as equal.
 const NOISE: f64 = 0.001;

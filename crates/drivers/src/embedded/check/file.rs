@@ -296,7 +296,7 @@ impl Image {
         is_indexed: bool,
     ) -> Result<PlacedRow, Box<Finding>> {
         let place = Place::range(&opened.name, from as u64, (to - from) as u64);
-        // Every row is longer than the head of a batch, so this place is not a row.
+        // Every row of a store is longer than the head of a batch, because of its key. So this place is not a row.
         if to - from <= BATCH_HEAD_BYTES {
             let why = "the head of a batch or a mark does not match its checksum";
             return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));

@@ -1,4 +1,4 @@
-//! Which functions replace the samples of a window? They select some samples, or compute new ones at the same times.
+//! Which functions replace the samples of a window? They select some samples, or compute new ones.
 //!
 //! These functions return range vectors. A range vector is a valid answer of an instant query. It is also a valid
 //! argument of functions `*_over_time`, as in `max_over_time(derivative(x[1h]))`. `outliers.rs` has more functions of

@@ -13,7 +13,7 @@ use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
 
-/// Number of letters in the alphabet. With a single letter, all words would be equal, and `z` is the last letter.
+/// Permitted sizes of the alphabet. With a single letter, all words would be equal. With 26 letters, `z` is the last one.
 const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
 
 /// Limit on the segments of a window; the paper uses dozens.
@@ -124,7 +124,7 @@ fn breakpoints(letters: usize) -> Vec<f64> {
 }
 
 /// Probability of a standard normal value below `z`, for |z| up to 3. Uses the series DLMF 7.6.2 of the error function,
-/// <https://dlmf.nist.gov/7.6.E2>, whose terms are all positive.
+/// <https://dlmf.nist.gov/7.6.E2>, whose terms all have the sign of `z`.
 fn normal_below(z: f64) -> f64 {
     let mut term = z;
     let mut sum = z;

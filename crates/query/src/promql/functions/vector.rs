@@ -53,7 +53,8 @@ pub fn absent_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     Ok(Value::Vector(settle(vec![row], Twins::Join)?))
 }
 
-/// The labels that the missing series must have: labels with exactly one matcher, if this matcher requires equality.
+/// The labels that the missing series must have: labels with a matcher for equality, unless another matcher of the same label
+/// follows. Prometheus has the same rule.
 fn labels_of_absent(nodes: &[&Node]) -> Result<Arc<Labels>, Error> {
     let [Node::Instant { selector, .. } | Node::Range { selector, .. }] = nodes else {
         return Ok(Arc::new(Labels::empty()));

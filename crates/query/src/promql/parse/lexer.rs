@@ -7,7 +7,7 @@ use crate::Error;
 pub enum Kind {
     /// A name or keyword. It may contain colons.
     Word,
-    /// A number or a duration, valid or not. It starts with a digit.
+    /// A number or a duration, valid or not. It starts with a digit, or with a dot and a digit.
     Number,
     /// A string with its quotes. Its escapes are not checked yet.
     Text,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tacho_model::DURATION_UNITS;
 
-/// A literal that starts with a digit.
+/// The value of a number or duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Plain(f64),
@@ -31,7 +31,7 @@ impl Number {
         if is_octal && let Some(number) = integer(&digits, 8) {
             return Ok(Self::Plain(number));
         }
-        // Rust also accepts "inf" and "nan", but a literal starts with a digit.
+        // Rust also accepts "inf" and "nan", but the text starts with a digit or a dot.
         if let Ok(number) = digits.parse::<f64>() {
             let too_large = || format!("number {} does not fit into 64 bits", quoted(text));
             return if number.is_finite() { Ok(Self::Plain(number)) } else { Err(too_large()) };

@@ -16,7 +16,7 @@ use crate::http::error::ApiError;
 /// Memory limit for the blocks of one query, bytes: some 30 million calls. An analysis may take five times as much memory in
 /// addition to the blocks.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
-/// The blocks of one query take at most the usable memory divided by this number.
+/// The blocks of one query take at most the usable memory divided by this number, but may always take [`LIGHT_BLOCK_BYTES_MAX`].
 const BLOCK_MEMORY_SHARE: usize = 16;
 /// Memory limit for the blocks of a query that runs at the same time as a heavy query, bytes.
 pub const LIGHT_BLOCK_BYTES_MAX: usize = 64 << 20;

@@ -54,8 +54,7 @@ struct Chunks {
     decoded: u64,
 }
 
-/// The steps of a query. A query that waits for the permit for heavy queries is then read and evaluated again
-/// (`question.rs`).
+/// The steps of a query. After a wait for the permit for heavy queries, the steps are repeated (`question.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The query waits for a permit.

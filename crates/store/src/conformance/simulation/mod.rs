@@ -284,7 +284,7 @@ impl World {
         self.faulty.set_quiet(true);
     }
 
-    /// Discards all memory and leaves a torn record.
+    /// Discards all memory. In half of the cases, leaves garbage after the last record.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();

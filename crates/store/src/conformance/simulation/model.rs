@@ -103,7 +103,7 @@ fn value(random: &mut Random, kinds: &Range<u64>) -> Value {
 /// A batch of one sender at time `now`. Trace ids start with `next_trace`.
 pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128) -> Batch {
     let mut batch = Batch::default();
-    // Few distinct times, so that many samples are overwritten. Two times far away, so that chunks are cut.
+    // Few distinct times, so that many samples are overwritten. Half of the times are far away, so that chunks are cut.
     let moments = |random: &mut Random| -> Vec<i64> {
         let moment = |random: &mut Random| random.below(300) as i64 + random.below(2) as i64 * (1 << 52);
         (0..random.below(40)).map(|_| moment(random)).collect()

@@ -13,7 +13,8 @@ use crate::group::resent::Overhang;
 use crate::keys::Span;
 use crate::memtable::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
 
-/// Rows with the same bucket may be merged: the span class, and the day of the first record as in the memtable.
+/// Span class of a row, and for short rows the day of the first record, as in the memtable. Rows with the same bucket may be
+/// merged.
 fn bucket(source: &Source) -> (Span, i64) {
     let day = source.key.start.div_euclid(SEGMENT_SHORT_MAX_NS.cast_signed());
     (source.key.span, if source.key.span == Span::Short { day } else { 0 })

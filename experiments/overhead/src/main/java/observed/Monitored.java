@@ -3,9 +3,9 @@ package observed;
 import io.tachograph.overhead.CpuClock;
 
 /**
- * The observed program: a recursion that only waits. It has the shape of MooBench (Waller, Fittkau,
- * Hasselbring, 2014), so that figures can be compared. This package has no other class, because
- * some frameworks are configured to record the whole package.
+ * The observed program: a recursion that only spends processor time. It has the shape of MooBench
+ * (Waller, Fittkau, Hasselbring, 2014), so that figures can be compared. This package has no other
+ * class, because some frameworks are configured to record the whole package.
  */
 public final class Monitored {
 

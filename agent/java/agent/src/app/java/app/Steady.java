@@ -62,7 +62,10 @@ final class Steady {
     static final class Slow {
         private final int value;
 
-        /** Constructors are part of this test because their byte code has no place for a token. */
+        /**
+         * Constructors are part of this test because the agent instruments them in another way than
+         * methods.
+         */
         Slow(int depth) throws InterruptedException {
             Thread.sleep(5);
             value = depth <= 1 ? 1 : 1 + down(depth - 1);

@@ -85,7 +85,7 @@ class TlsIT {
 
     /**
      * Checks that the first line of the log about the server has this cause, and that the server
-     * got no bytes.
+     * received no frame.
      */
     private static void fails(WireServer server, Program program, String expected)
             throws Exception {

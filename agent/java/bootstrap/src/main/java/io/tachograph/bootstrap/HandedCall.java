@@ -32,7 +32,7 @@ public final class HandedCall {
     private final AtomicInteger state = new AtomicInteger(OPEN);
     private volatile Context context;
 
-    // Written before the end of the call, by the thread that ends it.
+    // Any thread may write the facts before the end of the call; the end writes the other fields.
     private Object[] facts = new Object[4];
     private int factCount;
     private boolean isEnded;

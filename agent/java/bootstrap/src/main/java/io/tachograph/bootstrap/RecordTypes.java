@@ -6,10 +6,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The record types that the program has declared, by id. Ids count from 1. The same declaration
- * from another class loader has the same id, so this table does not prevent class loaders from
- * being unloaded. The table is bounded: past the bounds a type has id 0, and its records are
- * dropped and counted.
+ * The record types that the program has declared, by id. Ids count from 1. The table holds only
+ * text, so it does not prevent class loaders from being unloaded. The same declaration from another
+ * class loader has the same id. The table is bounded: past the bounds a type has id 0, and its
+ * records are dropped and counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@link
  * RecordCursor} writes records; the sender reads the types with {@link #entry}.
@@ -44,7 +44,7 @@ public final class RecordTypes {
      */
     public static final int RECORD_FIELDS_MAX = 64;
 
-    /** Maximum number of characters in all names and units together. */
+    /** Maximum number of characters in all declarations together. */
     private static final int CHARS_MAX = 1 << 20;
 
     private static final RecordTypes SHARED = new RecordTypes(COUNT_MAX, CHARS_MAX);

@@ -2,8 +2,8 @@ package io.tachograph.bootstrap;
 
 /**
  * The API of probes for calls of the current thread. All methods are static, so inlined advice
- * needs only a constant. No method throws, locks or does I/O. A method waits only under the policy
- * {@code block}.
+ * needs only a constant. No method throws or does I/O. A lock is taken only for something new,
+ * such as a name. A method waits for space only under the policy {@code block}.
  *
  * <pre>{@code
  * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)

@@ -41,7 +41,8 @@ class HandedCallTest {
     }
 
     /**
-     * A call without space is counted. Its parent is its context, and its end has no effect.
+     * A call that does not fit is counted as lost. Its context is that of its parent, and its end
+     * has no effect.
      */
     @Test
     void callsThatDoNotFitAreCounted() {

@@ -78,6 +78,7 @@ public final class WireServer implements Closeable {
     /** All bytes sent by clients; null to keep none. */
     public volatile ByteArrayOutputStream copy;
 
+    /** Bytes of all received frames. */
     public volatile long allBytes;
 
     /** The first protocol error of a client; null if there was none. */
@@ -178,7 +179,10 @@ public final class WireServer implements Closeable {
         stop();
     }
 
-    /** The data of the last session. Use it inside {@link #read} or after the client has ended. */
+    /**
+     * The data of the last session. Use it while holding the lock of this object, or after the
+     * client has ended.
+     */
     public synchronized Decoder decoder() {
         return last;
     }

@@ -17,9 +17,9 @@ import java.util.regex.Pattern;
 
 /**
  * The settings of this process. The environment overrides the file, and the file overrides the
- * defaults. A wrong value is reported with its place. The default applies instead, or the nearest
- * valid value if only the form is wrong, because a monitoring agent must not keep a program from
- * starting.
+ * defaults. A wrong value is reported with its place. The default applies instead, or the next
+ * higher valid number if only the form is wrong, because a monitoring agent must not keep a
+ * program from starting.
  */
 public final class Settings {
     private static final String PREFIX = "TACHO_";
@@ -44,7 +44,7 @@ public final class Settings {
     /** Used as {@code token} if the given value cannot be read. It is not a valid token. */
     static final String UNREADABLE_TOKEN = " ";
 
-    /** The settings without which the agent must not connect if they are given. */
+    /** If one of these settings is given but cannot be read, the agent must not connect. */
     private static final Set<Setting> REQUIRED =
             EnumSet.of(Setting.TLS_CA, Setting.TOKEN, Setting.TOKEN_FILE);
 
@@ -189,7 +189,7 @@ public final class Settings {
             refuse(setting, text);
             return;
         }
-        // Blanks of a secret are kept, because they are a fault.
+        // A secret is not trimmed: a token with blanks is refused later.
         ValueText value = ValueText.read(setting, isSecret ? text : text.trim());
         if (!value.fault.isEmpty()) {
             warnings.add(wrong(setting, text, value.fault, value.used));

@@ -64,7 +64,7 @@ public final class Limits {
         /** If the budget is exceeded and no method is left to switch off: the reason; else empty. */
         public String exhausted = "";
 
-        /** True if the agent is within its budget. */
+        /** True if the overhead is known and within its budget. */
         public boolean kept;
     }
 
@@ -168,7 +168,7 @@ public final class Limits {
         return digits(share * 100) + " %";
     }
 
-    /** Formats a number with at least two digits and without trailing zeros after the point. */
+    /** Rounds to two significant digits, or to a whole number from 100 on. */
     private static String digits(double value) {
         BigDecimal exact = BigDecimal.valueOf(value);
         BigDecimal round =

@@ -6,8 +6,8 @@ import io.tachograph.api.Record;
 @Record("tacho_agent")
 interface AgentEvents {
     /**
-     * Writes {@code tacho_agent_moved}: the agent aggregates or switches off the operation from now
-     * on.
+     * Writes {@code tacho_agent_moved}: the agent aggregates the operation from now on, or
+     * switches it off. For {@link Moves#ALL} and {@link Moves#TRACES} nothing is moved.
      */
     void moved(String operation, String reason);
 }

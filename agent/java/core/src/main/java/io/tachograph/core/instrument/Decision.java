@@ -132,7 +132,7 @@ final class Decision {
         return watched.length == 0;
     }
 
-    /** True if no rule matches the class. Such a decision is not stored. */
+    /** True if no rule can match methods of the class. Such a decision is not stored. */
     boolean concernsNobody() {
         return rules.length == 0 && watched.length == 0;
     }

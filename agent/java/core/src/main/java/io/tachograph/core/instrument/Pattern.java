@@ -77,7 +77,7 @@ final class Pattern {
         return matches(text, name);
     }
 
-    /** True if the pattern matches the method of that class but not the class itself. */
+    /** True if the first part of the pattern matches the class and the second part the method. */
     boolean fits(String className, String methodName) {
         return owner != null && owner.fits(className) && method.fits(methodName);
     }
@@ -115,8 +115,8 @@ final class Pattern {
             boolean same = at < text.length() && from < name.length() && name.charAt(from) == c;
             boolean packages = c == '.' && text.startsWith("..", at);
             if (packages && (at == 0 || same)) {
-                // Two dots match one dot, or a dot, packages and a dot. At the beginning they also
-                // match nothing.
+                // Two dots match one dot, or a dot, packages and a dot. At the beginning they
+                // match nothing, or packages and a dot.
                 from = at == 0 ? from : from + 1;
                 at += 2;
                 star = -1;

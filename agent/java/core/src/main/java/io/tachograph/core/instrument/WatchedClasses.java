@@ -46,7 +46,10 @@ final class WatchedClasses {
         return loader == null ? BOOTSTRAP : loader;
     }
 
-    /** Sets the listener for changed sums. It is called on the thread that loads the class. */
+    /**
+     * Sets the listener for changed sums. It is called on any thread that loads a class, and on the
+     * thread of the switchboard.
+     */
     void listen(Runnable toPut) {
         listener = toPut;
     }
@@ -71,7 +74,7 @@ final class WatchedClasses {
         }
     }
 
-    /** Returns null if no rule has matched the class yet. */
+    /** Returns null if no decision is stored: no rule concerned the class at its last decision. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }

@@ -1,5 +1,5 @@
 /**
- * Instrumentation: selects the methods of a class that is being loaded, and inlines the advice.
- * This code runs when classes are loaded, never when they are executed.
+ * Instrumentation: selects methods and inlines the advice. This code runs when a class is loaded
+ * or the rules change, never when a method of the program is called.
  */
 package io.tachograph.core.instrument;

@@ -12,9 +12,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Writes single lines to standard error or to a file. A repeated line is suppressed for a short
- * time, so that a recurring error cannot fill a disk. Only the agent's own threads and class
- * loading write to this log.
+ * Writes single lines to standard error or to a file. {@link #sayOnce} limits repeated lines, so
+ * that a recurring error cannot fill a disk. Only the start of the agent, its own threads and
+ * threads that load classes write to this log.
  */
 public final class AgentLog {
     private static final long REPEAT_NANOS = 60_000_000_000L;
@@ -48,7 +48,10 @@ public final class AgentLog {
         write(line);
     }
 
-    /** As {@link #say}, but at most once a minute for each subject. */
+    /**
+     * As {@link #say}, but at most once a minute for each subject, and only for the first 1,000
+     * subjects.
+     */
     public void sayOnce(String subject, String line) {
         synchronized (saidAt) {
             if (!wouldSay(subject)) {

@@ -163,7 +163,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** Formats a number of seconds as the shortest decimal number: {@code 0.000000064}. */
+    /** Formats nanoseconds as a decimal number of seconds: {@code 0.000000064}. */
     private static String seconds(long nanos) {
         return BigDecimal.valueOf(nanos, 9).stripTrailingZeros().toPlainString();
     }

@@ -27,7 +27,7 @@ final class Hello {
                 .limit(count)
                 .forEach(pair -> frame.string(pair.getKey()).string(pair.getValue()));
         byte[] secret = session.secret();
-        // A token follows a secret. Zeros are none.
+        // A token comes after a secret; zeros stand for no secret.
         byte[] proof = secret.length == 0 && token.length > 0 ? new byte[16] : secret;
         frame.raw(proof, 0, proof.length);
         if (token.length > 0) {

@@ -39,8 +39,9 @@ final class Link {
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
     /**
-     * Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before
-     * the ERROR has reset the back-off.
+     * Minimum pause after an ERROR, and the first step of the back-off after a refused token.
+     * Without it, the pause could be short, because a WELCOME before the ERROR has reset the
+     * back-off.
      */
     private static final long PAUSE_NANOS = 1_000_000_000;
 

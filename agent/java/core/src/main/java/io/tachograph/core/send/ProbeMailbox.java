@@ -19,7 +19,10 @@ public final class ProbeMailbox {
         notifyAll();
     }
 
-    /** Returns the rules that arrived since the last call; null if none arrived within the time. */
+    /**
+     * Returns the rules that arrived since the last call; null after {@link #poke}, or if none
+     * arrived within the time.
+     */
     public synchronized ProbeRules await(long nanos) throws InterruptedException {
         long until = System.nanoTime() + nanos;
         long left = nanos;

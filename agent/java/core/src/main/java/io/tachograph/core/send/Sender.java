@@ -187,8 +187,8 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Queues the samples of a sampler. This never waits. A full queue holds minutes of samples, so
-     * in that case the sender has stalled, and the batch is dropped.
+     * Queues the samples of a sampler. This never waits. If the queue is full, the sender has
+     * stalled for 64 intervals, and the batch is dropped.
      */
     public void offer(SampleBatch batch) {
         samples.offer(batch);
@@ -204,9 +204,9 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sends all records up to now, including open calls, and waits for the acknowledgement. Without
-     * a connection it does not wait. The sender continues afterwards, because other shutdown hooks
-     * may still run.
+     * Sends all records up to now, including open calls, and waits for the acknowledgement.
+     * Without a connection it waits only if the first attempt to connect has not ended. The
+     * sender continues afterwards, because other shutdown hooks may still run.
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);

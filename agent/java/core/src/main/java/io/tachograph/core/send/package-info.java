@@ -1,8 +1,8 @@
 /**
  * The sender: one daemon thread that empties the rings, cuts events into segments, keeps frames
  * until they are acknowledged, and communicates with the server. It makes no blocking system call
- * except to read the files of TLS, so a slow or unreachable server does not delay the reading of
- * the rings.
+ * except to read the files of TLS and of the token and to write the log, so a slow or unreachable
+ * server does not delay the reading of the rings.
  *
  * <p>The path: {@link io.tachograph.core.send.Sender} (the loop), {@link
  * io.tachograph.core.send.RingReader} (words to segments), {@link io.tachograph.core.send.Outbox}

@@ -8,7 +8,7 @@ public final class ProbeReport {
     /** Revision of the PROBES frame that this answers. */
     public long revision;
 
-    /** Number of methods that are recorded, aggregated, and switched off by a rule. */
+    /** Number of methods that are recorded, aggregated, and switched off by a rule or the agent. */
     public long on;
 
     public long aggregated;
@@ -52,8 +52,8 @@ public final class ProbeReport {
     }
 
     /**
-     * Adds an operation that the agent itself has aggregated or switched off. Operations past the
-     * protocol's limit are omitted.
+     * Adds an operation that the agent itself has aggregated or switched off, or {@code (all)} or
+     * {@code (traces)} (wire.md, PROBED). Operations past the protocol's limit are omitted.
      *
      * @param since ns since the Unix epoch
      */

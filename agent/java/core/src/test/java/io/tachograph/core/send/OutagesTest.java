@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Log lines about outages; each event has its second. */
+/** Log lines about outages. The number before an event is its time, in seconds. */
 class OutagesTest {
     private static final String GOES_ON = "; the program goes on, the agent keeps trying";
 

@@ -9,8 +9,10 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.RejectedExecutionHandler;
 
 /**
- * Inlined into {@code ThreadPoolExecutor.reject}. The JDK's handlers throw, run the task, discard a
- * task or submit the task again. The behaviour of a handler of the program is unknown.
+ * Inlined into {@code ThreadPoolExecutor.reject}. A handler of the program may put the task into
+ * the queue, so the origin is stored before the handler runs, and removed if the handler throws.
+ * The JDK's handlers do not need this: they throw, discard a task, run the task on the calling
+ * thread, or submit it by {@code execute}, which stores the origin.
  */
 final class RefuseAdvice {
     private RefuseAdvice() {}
