@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use common::{Bench, samples};
+use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Table};
 use tacho_store::threads::Threads;
 use tacho_store::{Driver, Error, ErrorKind, MemoryDriver, Options, Result, Store};
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// The calls that a driver refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,10 @@ enum Refuses {
     Nothing,
     /// Puts into the Meta table, with which every flush ends.
     Meta,
+    /// Puts into the Series table, with which the flush of a new series begins.
+    Series,
+    /// The put that marks a generation as flushed.
+    Flushed,
     Scans,
 }
 
@@ -65,6 +72,12 @@ impl Driver for Refusing {
         if rows.iter().any(|row| row.table == Table::Meta) {
             self.check(Refuses::Meta)?;
         }
+        if rows.iter().any(|row| row.table == Table::Series) {
+            self.check(Refuses::Series)?;
+        }
+        if rows.iter().any(|row| row.clustering == b"flushed") {
+            self.check(Refuses::Flushed)?;
+        }
         self.inner.put(rows).await
     }
 
@@ -80,9 +93,9 @@ impl Driver for Refusing {
 }
 
 /// One series with more chunks than a merge needs.
-async fn append(store: &Store) {
+async fn append(store: &Store, name: &str) {
     let points: Vec<(i64, f64)> = (0..100).map(|at| (at, at as f64)).collect();
-    store.append(samples("m", &points), None).await.unwrap();
+    store.append(samples(name, &points), None).await.unwrap();
 }
 
 fn bench(driver: Arc<Refusing>) -> Bench {
@@ -99,7 +112,7 @@ async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
     let bench = bench(driver.clone());
     let store = bench.open().await;
     driver.set(Refuses::Meta);
-    append(&store).await;
+    append(&store, "m").await;
     store.flush().await.unwrap_err();
     let before = driver.scans();
     // The paused clock advances only while all tasks rest. A task that does not rest would run here.
@@ -123,7 +136,7 @@ async fn failed_merges_are_repeated_less_and_less_often() {
     let store = bench.open().await;
     let before = driver.scans();
     driver.set(Refuses::Scans);
-    append(&store).await;
+    append(&store, "m").await;
     store.flush().await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let first = driver.scans() - before;
@@ -135,4 +148,30 @@ async fn failed_merges_are_repeated_less_and_less_often() {
     driver.set(Refuses::Nothing);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(store.stats().upkeep.merges > 0);
+}
+
+/// Found by the simulation: the flusher held a lock during its retries, and the upkeep waited for it. On a full disk nothing
+/// freed space.
+#[tokio::test(start_paused = true)]
+async fn expiry_and_deletion_free_space_while_a_flush_fails() {
+    for refuses in [Refuses::Series, Refuses::Flushed] {
+        let driver = Refusing::new();
+        let mut bench = bench(driver.clone());
+        bench.options.merge_in_background = false;
+        let store = bench.open().await;
+        append(&store, "m").await;
+        store.flush().await.unwrap();
+        driver.set(refuses);
+        append(&store, "other").await;
+        store.flush().await.unwrap_err();
+        let deleted =
+            tokio::time::timeout(HOUR, store.delete(&[Matcher::equal("__name__", "m")], TimeRange::ALL));
+        deleted.await.unwrap().unwrap();
+        tokio::time::timeout(HOUR, store.merge_all()).await.unwrap().unwrap();
+        let left = store.chunks(Kind::Sample, common::id("m")).await.unwrap();
+        assert!(left.is_empty(), "{refuses:?}: {} chunks", left.len());
+        driver.set(Refuses::Nothing);
+        store.close().await.unwrap();
+        assert_eq!(common::values(&store, "other", TimeRange::ALL).await.len(), 100, "{refuses:?}");
+    }
 }
