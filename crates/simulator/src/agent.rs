@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use tacho_model::{Batch, Random, TimeRange, Value};
+use tacho_model::{Batch, Labels, NAME, Random, TimeRange, Value};
 use tacho_store::Origin;
-use tacho_store::conformance::simulation::model::{Model, batch};
+use tacho_store::conformance::simulation::model::{Model, SENDER, batch, labels};
+
+/// A frame with its number.
+pub type Frame = (u64, Arc<Batch>);
 
 pub struct Agent {
-    /// Its session, and the label `sender` of its series.
+    /// Its session, and the label [`SENDER`] of its series.
     pub session: u128,
+    /// Whether it sends frames over the network to the recorder, or appends them to the store.
+    pub over_network: bool,
     /// The records that must be in the store.
     pub model: Model,
     /// Every record that this agent ever made, also deleted ones.
@@ -17,7 +22,7 @@ pub struct Agent {
     /// The value of every sample that this agent ever made, by series and time.
     values: BTreeMap<(String, i64), Vec<Value>>,
     /// Frames without an ACK, with their numbers.
-    pub frames: VecDeque<(u64, Arc<Batch>)>,
+    pub frames: VecDeque<Frame>,
     /// The number of the next frame.
     pub next: u64,
     /// The last acknowledged frame.
@@ -27,10 +32,21 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn new(session: u128) -> Self {
+    pub fn new(session: u128, over_network: bool) -> Self {
         let (model, sent) = (Model::default(), Model::default());
         let (frames, values) = (VecDeque::new(), BTreeMap::new());
-        Self { session, model, sent, values, frames, next: 1, acked: 0, deleting: None }
+        Self { session, over_network, model, sent, values, frames, next: 1, acked: 0, deleting: None }
+    }
+
+    /// The labels of its executions. The recorder makes them from HELLO.
+    pub fn executions(&self) -> Arc<Labels> {
+        let name = "executions";
+        if !self.over_network {
+            return labels(name, self.session);
+        }
+        let session = self.session.to_string();
+        let all = [(NAME, name), ("service", "unknown"), ("host", "unknown"), (SENDER, &session)];
+        Arc::new(Labels::new(all).unwrap_or_else(|_| Labels::empty()))
     }
 
     /// Whether this agent ever made a sample with this value at this time in the series `name`.
@@ -41,6 +57,10 @@ impl Agent {
     /// Makes a new frame with random records.
     pub fn record(&mut self, random: &mut Random, now: i64, next_trace: &mut u128) {
         let batch = batch(random, self.session, now, next_trace);
+        // An agent sends no frame without records.
+        if self.over_network && batch.counts().iter().sum::<usize>() == 0 {
+            return;
+        }
         self.sent.apply(&batch);
         for series in &batch.samples {
             for sample in &series.samples {
@@ -72,11 +92,11 @@ impl Agent {
     }
 }
 
-/// Frames that the recorder appends together (`crates/server/src/listen/commit.rs`).
+/// Frames that are appended together, as the recorder does (`crates/server/src/listen/commit.rs`).
 #[derive(Clone)]
 pub struct Group {
     session: u128,
-    frames: Vec<(u64, Arc<Batch>)>,
+    frames: Vec<Frame>,
 }
 
 impl Group {

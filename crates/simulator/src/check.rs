@@ -34,8 +34,7 @@ pub async fn check(store: &Store, agents: &[Agent], now: i64, totals: &mut Total
         }
         let found = store.entries(labels("entries", session).id(), TimeRange::ALL).await.map_err(failed)?;
         compare_entries(session, found, &agent.model.entries)?;
-        let id = labels("executions", session).id();
-        let blocks = store.executions(id, TimeRange::ALL).await.map_err(failed)?;
+        let blocks = store.executions(agent.executions().id(), TimeRange::ALL).await.map_err(failed)?;
         let segments = blocks.iter().flat_map(|block| (0..block.len()).map(|at| block.segment(at)));
         let found = segments.map(|segment| (segment.trace.0, segment.start)).collect();
         let expect = agent.model.traces.clone().into_iter().collect();

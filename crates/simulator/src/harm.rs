@@ -114,12 +114,11 @@ async fn entries(store: &Store, agent: &Agent) -> Result<Seen, Failure> {
 }
 
 async fn executions(store: &Store, agent: &Agent) -> Result<Seen, Failure> {
-    let id = labels("executions", agent.session).id();
-    let read =
-        match store.executions_within(id, TimeRange::ALL, &AtomicUsize::new(usize::MAX), |_| true).await {
-            Ok(read) => read,
-            Err(error) => return Ok(unread(error)),
-        };
+    let (id, room) = (agent.executions().id(), AtomicUsize::new(usize::MAX));
+    let read = match store.executions_within(id, TimeRange::ALL, &room, |_| true).await {
+        Ok(read) => read,
+        Err(error) => return Ok(unread(error)),
+    };
     let segments = read.records.iter().flat_map(|block| (0..block.len()).map(|at| block.segment(at)));
     let mut found: Vec<(u128, i64)> = segments.map(|segment| (segment.trace.0, segment.start)).collect();
     found.sort_unstable();

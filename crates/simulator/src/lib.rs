@@ -1,15 +1,17 @@
-//! Does the store keep its promises on a disk that forgets? The same seed gives the same run.
+//! Do recorder and store keep their promises on a disk that forgets? The same seed gives the same run.
 //!
 //! ```text
-//!   run.rs      many seeds, one after the other; counts and the first failure
-//!   world.rs    one seed: agents, a store, crashes           scenario.rs   which step comes next
-//!   check.rs    what is in the store, compared with the model of `tacho_store::conformance`
-//!   mutations.rs  deliberate faults of the store, each of which must be found
-//!   harm.rs     damage of synced bytes: each loss must be reported
-//!   disk/       the disk: unsynced bytes and names may be lost, operations fail
+//!   run.rs        many seeds, one after the other; counts and the first failure
+//!   world.rs      one seed: agents, a recorder with its store, crashes
+//!   scenario.rs   which step comes next
+//!   sending.rs    how agents send frames             network.rs   connections to the recorder, cut after any byte
+//!   check.rs      what is in the store, compared with the model of `tacho_store::conformance`
+//!   harm.rs       damage of synced bytes: each loss must be reported
+//!   mutations.rs  deliberate faults, each of which must be found
+//!   disk/         the disk: unsynced bytes and names may be lost, operations fail
 //! ```
 //! One thread does everything (`tacho_store::threads::Threads::One`), on a paused clock. Seed and program therefore
-//! determine each operation of the disk. `cargo xtask simulate` starts it (CONTRIBUTING.md).
+//! determine each operation of the disk. `cargo xtask simulate` starts it (docs/simulation.md).
 
 pub mod disk;
 
@@ -18,8 +20,10 @@ mod check;
 mod harm;
 #[cfg(feature = "mutations")]
 pub mod mutations;
+mod network;
 mod run;
 mod scenario;
+mod sending;
 mod world;
 
 pub use run::{Failure, Plan, Totals, one, run};

@@ -62,17 +62,19 @@ fn search_mutations() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let names: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let is_meant = |mutation: &&Mutation| names.is_empty() || names.contains(&format!("{mutation:?}"));
-    let (mut count, mut missed) = (0, 0);
-    println!("{:28} | seeds | found as", "fault");
+    let (mut count, mut missed, begun) = (0, 0, Instant::now());
+    println!("{:28} | seeds | time, s | found as", "fault");
     for mutation in Mutation::ALL.iter().filter(is_meant) {
+        let since = Instant::now();
         let found = search(*mutation, 0, SEEDS_A_MUTATION);
         count += 1;
         missed += u64::from(found.seeds.is_none());
         let seeds = found.seeds.map_or_else(|| "-".to_owned(), |seeds| seeds.to_string());
         let how: String = found.failure.chars().take(70).collect();
-        println!("{:28} | {seeds:>5} | {how}", format!("{mutation:?}"));
+        let seconds = since.elapsed().as_secs_f64();
+        println!("{:28} | {seeds:>5} | {seconds:>7.1} | {how}", format!("{mutation:?}"));
     }
-    println!("{count} faults, {missed} not found");
+    println!("{count} faults, {missed} not found, {:.1} s", begun.elapsed().as_secs_f64());
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

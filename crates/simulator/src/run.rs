@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::disk::OPERATIONS_MAX;
 use crate::world::World;
 
 /// Which seeds to run.
@@ -26,6 +27,9 @@ pub struct Totals {
     pub during_open: u64,
     pub acknowledged_frames: u64,
     pub acknowledged_records: u64,
+    /// Connections of agents to the recorder, and those that ended before all frames were acknowledged.
+    pub connections: u64,
+    pub cut_connections: u64,
     /// Frames that were on disk when the machine stopped before their ACK.
     pub found_frames: u64,
     pub checks: u64,
@@ -36,6 +40,8 @@ pub struct Totals {
     pub reported: u64,
     pub lost: u64,
     pub doubled: u64,
+    /// Time by the paused clock.
+    pub simulated: Duration,
 }
 
 impl Totals {
@@ -49,7 +55,8 @@ impl fmt::Display for Totals {
         write!(
             f,
             "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), \
-             {} acknowledged records in {} frames, {} merges, {} deletions, {} damages ({} reported), {} lost, {} doubled",
+             {} acknowledged records in {} frames, {} connections ({} cut), {} merges, {} deletions, \
+             {} damages ({} reported), {} lost, {} doubled, {:.2} simulated hours",
             self.seeds,
             self.crashes(),
             self.power_failures,
@@ -57,12 +64,15 @@ impl fmt::Display for Totals {
             self.during_open,
             self.acknowledged_records,
             self.acknowledged_frames,
+            self.connections,
+            self.cut_connections,
             self.merges,
             self.deletions,
             self.damages,
             self.reported,
             self.lost,
             self.doubled,
+            self.simulated.as_secs_f64() / 3_600.0,
         )
     }
 }
@@ -113,9 +123,15 @@ pub fn one(seed: u64, trace: bool, totals: &mut Totals) -> Result<(u64, u64), Fa
     totals.seeds += 1;
     let (result, digest) = runtime.block_on(async {
         let mut world = World::new(seed, trace);
+        let begun = tokio::time::Instant::now();
         let run = tokio::time::timeout(SIMULATED_TIME_MAX, world.run(totals)).await;
         let stuck = |_| Err(Failure::Stuck("the seed does not end within a simulated day".to_owned()));
-        (run.unwrap_or_else(stuck), world.disk.digest())
+        let mut result = run.unwrap_or_else(stuck);
+        if world.disk.is_exhausted() {
+            result = Err(Failure::Stuck(format!("more than {OPERATIONS_MAX} operations of the disk")));
+        }
+        totals.simulated += begun.elapsed();
+        (result, world.disk.digest())
     });
     totals.operations += digest.0;
     if let Err(Failure::Lost { records, .. }) = &result {

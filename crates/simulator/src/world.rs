@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{ManualClock, Matcher, NAME, Random};
-use tacho_store::conformance::simulation::model::policies;
+use tacho_store::conformance::simulation::model::{SENDER, policies};
 use tacho_store::layer::faults::Faulty;
 use tacho_store::threads::Threads;
 use tacho_store::{Appended, Error, ErrorKind, Options, Store};
 
-use crate::agent::{Agent, Group};
+use crate::agent::Agent;
 use crate::check::check;
 use crate::disk::{Faults, SimulatedDisk};
+use crate::network::Network;
 use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
@@ -29,13 +29,13 @@ const SMALL_SEGMENT_BYTES: u64 = 12_000;
 const ATTEMPTS_MAX: usize = 200;
 
 /// A store and its driver.
-struct Open {
-    store: Arc<Store>,
-    driver: Arc<Faulty<Embedded>>,
+pub struct Open {
+    pub store: Arc<Store>,
+    pub driver: Arc<Faulty<Embedded>>,
 }
 
 /// The reason why a life ends.
-enum End {
+pub enum End {
     Crash,
     Broken(Failure),
 }
@@ -51,8 +51,9 @@ pub struct World {
     pub random: Random,
     pub agents: Vec<Agent>,
     pub now: i64,
+    pub network: Network,
+    pub next_trace: u128,
     clock: Arc<ManualClock>,
-    next_trace: u128,
     trace: bool,
     /// Whether any operation of the disk may have failed.
     disk_failed: bool,
@@ -63,11 +64,12 @@ impl World {
         let mut random = Random::new(seed);
         let world = Self {
             disk: SimulatedDisk::new(random.next(), trace),
+            agents: (1..=AGENTS).map(|session| Agent::new(session, random.one_in(2))).collect(),
             random,
-            agents: (1..=AGENTS).map(Agent::new).collect(),
             now: 1_000,
-            clock: Arc::default(),
+            network: Network::default(),
             next_trace: 1,
+            clock: Arc::default(),
             trace,
             disk_failed: false,
         };
@@ -79,7 +81,11 @@ impl World {
         for _ in 0..LIVES {
             let life = Life::draw(&mut self.random);
             self.say(|| format!("life {life:?}"));
-            match self.live(life, totals).await {
+            let ended = self.live(life, totals).await;
+            self.network.end().await;
+            match ended {
+                // The run does not end by itself.
+                _ if self.disk.is_exhausted() => return Ok(()),
                 Ok(()) | Err(End::Crash) => self.crash(totals),
                 Err(End::Broken(failure)) => return Err(failure),
             }
@@ -157,7 +163,10 @@ impl World {
     async fn open(&mut self, totals: &mut Totals) -> Result<Open, End> {
         for attempt in 0..ATTEMPTS_MAX {
             let error = match self.try_open().await {
-                Ok((store, driver)) => return Ok(Open { store, driver }),
+                Ok((store, driver)) => {
+                    self.network.open(store.clone(), self.clock.clone());
+                    return Ok(Open { store, driver });
+                }
                 Err(error) => error,
             };
             self.say(|| format!("not opened: {error}"));
@@ -220,6 +229,7 @@ impl World {
             }
             totals.merges += open.store.stats().upkeep.merges;
             drop(open);
+            self.network.end().await;
             if round == 0 {
                 self.disk.end_process();
             } else {
@@ -230,7 +240,7 @@ impl World {
     }
 
     /// Each agent asks for the last frame that the store has. It repeats the later ones.
-    fn reconnect(&mut self, open: &Open, totals: &mut Totals) -> Result<(), Failure> {
+    pub fn reconnect(&mut self, open: &Open, totals: &mut Totals) -> Result<(), Failure> {
         for agent in &mut self.agents {
             let stored = open.store.session_acked(agent.session);
             if stored < agent.acked {
@@ -252,12 +262,17 @@ impl World {
             Step::Send => return self.send(open, totals).await,
             Step::Repeat => return self.repeat(open).await,
             Step::Delete => {
+                // Otherwise it would be unknown which frames are stored before the deletion.
+                self.disconnect(open, totals).await?;
                 let at = self.random.below(AGENTS as u64) as usize;
                 self.agents[at].deleting = Some(deletion(&mut self.random, self.now));
                 totals.deletions += 1;
                 return self.finish_deletions(open).await;
             }
-            Step::Check => return self.check(open, totals).await,
+            Step::Check => {
+                self.disconnect(open, totals).await?;
+                return self.check(open, totals).await;
+            }
             // If the disk fails, these fail. No record may be lost.
             Step::Flush => drop(until_stop(&disk, store.flush()).await?),
             Step::Merge => drop(until_stop(&disk, store.merge_all()).await?),
@@ -276,45 +291,6 @@ impl World {
         Ok(())
     }
 
-    /// The agents record frames, and send what is not acknowledged. Some connections are cut while their frames are
-    /// appended; the next connection sends the same frames.
-    async fn send(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
-        for agent in &mut self.agents {
-            for _ in 0..self.random.below(3) {
-                agent.record(&mut self.random, self.now, &mut self.next_trace);
-            }
-        }
-        let (disk, random) = (self.disk.clone(), &mut self.random);
-        let mut sending = Vec::new();
-        for (agent, at) in self.agents.iter().zip(0..) {
-            for _ in 0..1 + u64::from(random.one_in(6)) {
-                let frames = [1, 4, 32][random.below(3) as usize];
-                sending.extend(agent.group(frames).map(|group| (at, group, random.below(4))));
-            }
-        }
-        let store = &open.store;
-        let appends = sending.into_iter().map(|(at, group, wait): (usize, Group, _)| async move {
-            tokio::time::sleep(Duration::from_millis(wait)).await;
-            (at, group.last(), append(store, &group).await)
-        });
-        let results = until_stop(&disk, join_all(appends)).await?;
-        for (at, last, result) in results {
-            match result {
-                Ok(()) => {
-                    let agent = &mut self.agents[at];
-                    totals.acknowledged_frames += last.saturating_sub(agent.acked);
-                    totals.acknowledged_records += agent.take_ack(last);
-                }
-                Err(error) => {
-                    // The recorder ends the connection. Some frames of the group may be stored.
-                    self.accept(&error)?;
-                    self.reconnect(open, totals)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// An agent that missed an ACK repeats its last frame. The repetition has other records, which the store must not keep.
     async fn repeat(&mut self, open: &Open) -> Result<(), End> {
         let agent = &self.agents[self.random.below(AGENTS as u64) as usize];
@@ -322,7 +298,7 @@ impl World {
             return Ok(());
         }
         let mut next_trace = u128::MAX / 2;
-        let mut other = Agent::new(agent.session);
+        let mut other = Agent::new(agent.session, agent.over_network);
         other.next = agent.acked;
         other.record(&mut self.random.clone(), self.now, &mut next_trace);
         let Some((batch, origin)) = other.group(1).map(|group| group.whole()) else { return Ok(()) };
@@ -336,7 +312,7 @@ impl World {
     }
 
     /// Checks that an error has a cause, and removes the cause of a full disk.
-    fn accept(&self, error: &Error) -> Result<(), Failure> {
+    pub fn accept(&self, error: &Error) -> Result<(), Failure> {
         self.say(|| format!("refused: {error}"));
         match error.kind() {
             ErrorKind::StorageFull => self.disk.set_capacity(u64::MAX),
@@ -351,7 +327,7 @@ impl World {
         for at in 0..self.agents.len() {
             let Some((name, range)) = self.agents[at].deleting else { continue };
             let session = self.agents[at].session.to_string();
-            let mut matchers = vec![Matcher::equal("sender", &session)];
+            let mut matchers = vec![Matcher::equal(SENDER, &session)];
             matchers.extend(name.map(|name| Matcher::equal(NAME, name)));
             for attempt in 0.. {
                 match until_stop(&self.disk, open.store.delete(&matchers, range)).await? {
@@ -389,29 +365,8 @@ async fn settle(store: &Store) -> tacho_store::Result<()> {
     store.verify().await
 }
 
-/// Appends frames as the recorder does: together, or one by one if some of them were stored before.
-async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
-    let (batch, origin) = group.whole();
-    match store.append(batch, Some(origin)).await.and_then(whole) {
-        Err(error) if error.kind() == ErrorKind::Invalid && origin.first < origin.seq => {}
-        result => return result,
-    }
-    for (batch, origin) in group.single() {
-        store.append(batch, Some(origin)).await.and_then(whole)?;
-    }
-    Ok(())
-}
-
-/// No limit of the store is reached, so it must not refuse a series.
-fn whole(appended: Appended) -> tacho_store::Result<()> {
-    match appended {
-        Appended::Stored | Appended::Repeated => Ok(()),
-        Appended::Partly(refused) => Err(Error::invalid(format!("series were refused: {refused:?}"))),
-    }
-}
-
 /// Waits for work, or for the end of the machine.
-async fn until_stop<T>(disk: &SimulatedDisk, work: impl Future<Output = T>) -> Result<T, End> {
+pub async fn until_stop<T>(disk: &SimulatedDisk, work: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;
         () = disk.stop() => Err(End::Crash),

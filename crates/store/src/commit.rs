@@ -22,6 +22,7 @@ use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
+use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::sessions::{Sessions, Standing};
 use crate::shared::FlushSignals;
@@ -202,7 +203,8 @@ impl Committer {
         }
         let store = &self.store;
         // The remains of a refused batch in a broken file must be cut off before the sender's next batch is accepted.
-        if let Some((path, length)) = &self.broken {
+        if let Some((path, length)) = self.broken.as_ref().filter(|_| !Mutation::BrokenJournalNotCut.is_on())
+        {
             match store.options.disk.cut(path, *length) {
                 // The flusher has already cut, flushed and removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

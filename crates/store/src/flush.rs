@@ -18,14 +18,14 @@ use tokio::sync::watch;
 use crate::budget::Budget;
 use crate::commit::closed;
 use crate::damage::Unreadable;
-use crate::driver::{Driver, Row};
+use crate::driver::{Driver, Row, Table};
 use crate::generation::{Generation, Generations};
 use crate::group::home::{self, Share};
 use crate::group::row::series_row;
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::{self, format::Older};
-use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
+use crate::keys::{ChunkKey, Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::mutation::Mutation;
 use crate::options::Options;
@@ -131,8 +131,9 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     if Mutation::FlushedBeforeChunks.is_on() {
         put(flusher, vec![flushed_row(generation.number)]).await;
     }
-    put_series(flusher, generation).await;
-    put_groups(flusher, generation).await;
+    // Each attempt takes the metadata lock again. The upkeep needs the lock to free space while the disk is full.
+    retry_until_done(flusher, || put_series(flusher, generation)).await;
+    retry_until_done(flusher, || put_groups(flusher, generation)).await;
     let added = put_chunks(flusher, generation).await;
     let number = generation.number;
     let mut sessions: Vec<(u128, u64)> = generation.sessions.iter().map(|(id, seq)| (*id, *seq)).collect();
@@ -141,17 +142,14 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
         sessions.clear();
     }
     put(flusher, sessions.into_iter().map(|(id, seq)| session_row(id, seq, number)).collect()).await;
-    let locked = flusher.metadata.lock.lock().await;
-    let stored = {
-        let mut stored = flusher.metadata.stored.write();
-        stored.iter_mut().zip(added).for_each(|(sum, new)| *sum += new);
-        *stored
-    };
-    put(flusher, vec![flushed_row(number), stored_row(&stored)]).await;
-    drop(locked);
+    retry_until_done(flusher, || put_flushed(flusher, number, added)).await;
     let journals = journals(flusher, number);
     put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
+    // A job that sees the generation as flushed must also get its chunks, so they are released before the progress is
+    // published. A job that ran in between has held them again, so they are released after it, too.
+    flusher.inbox.flushed();
     forget(flusher, generation).await;
+    flusher.inbox.flushed();
     flusher.inbox.wake();
     journals.last()
 }
@@ -233,7 +231,7 @@ async fn join<T>(work: Started<T>) -> T {
 }
 
 /// Puts the series rows of new series of entries and executions. Each of these series is its own group.
-async fn put_series(flusher: &Flusher, generation: &Generation) {
+async fn put_series(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
     let series = generation.series();
     let new: Vec<(Kind, SeriesId, Row)> = {
@@ -245,36 +243,66 @@ async fn put_series(flusher: &Flusher, generation: &Generation) {
         unknown.filter_map(row).collect()
     };
     for some in new.chunks(SERIES_ROWS) {
-        put(flusher, some.iter().map(|(_, _, row)| row.clone()).collect()).await;
+        flusher.driver.put(some.iter().map(|(_, _, row)| row.clone()).collect()).await?;
     }
     let mut index = flusher.index.write();
     new.iter().for_each(|(kind, id, _)| index.set_persisted(*kind, *id));
     new.iter().for_each(|(kind, id, _)| flusher.unreadable.named(*kind, *id));
+    Ok(())
 }
 
 /// Puts the series rows of the groups whose series of samples are sealed for the first time.
-async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
+async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
     let newcomers = home::newcomers(&flusher.index.read(), generation);
     if newcomers.is_empty() {
-        return;
+        return Ok(());
     }
     let open = generation.clone();
     let groups = join(flusher.options.threads.start(move || home::groups(&open, &newcomers))).await;
     for some in groups.chunks(SERIES_ROWS) {
-        put(flusher, some.iter().map(|group| group.row.clone()).collect()).await;
+        flusher.driver.put(some.iter().map(|group| group.row.clone()).collect()).await?;
     }
     let mut index = flusher.index.write();
     for group in &groups {
         index.add_group(group.id, &group.members);
         flusher.unreadable.named(Kind::Sample, group.id);
     }
+    Ok(())
+}
+
+/// Marks a generation as flushed, and counts its chunks.
+async fn put_flushed(flusher: &Flusher, number: u64, added: [Stored; 3]) -> Result<()> {
+    let _locked = flusher.metadata.lock.lock().await;
+    let mut stored = *flusher.metadata.stored.read();
+    stored.iter_mut().zip(added).for_each(|(sum, new)| *sum += new);
+    flusher.driver.put(vec![flushed_row(number), stored_row(&stored)]).await?;
+    *flusher.metadata.stored.write() = stored;
+    Ok(())
 }
 
 async fn put(flusher: &Flusher, rows: Vec<Row>) {
     if !rows.is_empty() {
-        retry_until_done(flusher, || flusher.driver.put(rows.clone())).await;
+        let mut attempts = 0;
+        let put = || {
+            attempts += 1;
+            flusher.driver.put(rows_of_attempt(&rows, attempts))
+        };
+        retry_until_done(flusher, put).await;
     }
+}
+
+/// All attempts put the same keys, because a failed attempt may have put its rows.
+fn rows_of_attempt(rows: &[Row], attempt: u32) -> Vec<Row> {
+    let mut rows = rows.to_vec();
+    if Mutation::RetriedRowsRenamed.is_on() && attempt > 1 {
+        for row in rows.iter_mut().filter(|row| row.table == Table::Chunks) {
+            if let Ok(key) = ChunkKey::decode(&row.clustering) {
+                row.clustering = ChunkKey { number: key.number + 1_000 * attempt, ..key }.encode();
+            }
+        }
+    }
+    rows
 }
 
 /// Retries a step until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
@@ -296,7 +324,7 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
 /// Cuts the journal to the flushed records, so that a recovery does not read the remains of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
-    if !journal.cut {
+    if !journal.cut || Mutation::FlushedJournalNotCut.is_on() {
         return Ok(());
     }
     flusher

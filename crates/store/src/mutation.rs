@@ -1,4 +1,4 @@
-//! Deliberate faults. The simulator must find each of them (`make simulate-mutations`).
+//! Deliberate faults of store, drivers and recorder. The simulator must find each of them (`make simulate-mutations`).
 //!
 //! Only builds with the feature `mutations` can switch a fault on. In other builds [`Mutation::is_on`] is the constant
 //! `false`, and the compiler removes the fault.
@@ -45,6 +45,19 @@ mutations! {
     TombstoneRemovedEarly: "a deletion is removed before its records are",
     TombstoneTooWide: "a deletion covers generations that begin after it",
     RetentionTooShort: "retention deletes records before their time",
+    FailedMarkNotCut: "a torn mark stays in the journal",
+    BrokenJournalNotCut: "the next journal begins while the broken one still has refused batches",
+    FlushedJournalNotCut: "a broken journal is flushed and not cut, so that a start reads refused batches",
+    FailedSegmentMarkNotCut: "a torn mark stays in the segment",
+    FailedSealNotCut: "the torn end of a seal stays in the segment",
+    ManifestNotRewritten: "a manifest whose write failed is not written again before the next row",
+    RetriedRowsRenamed: "rows that a flush puts again after a failure get other keys",
+    TombstoneNotStored: "a deletion is in force before it is in the driver",
+    FrameAcknowledgedFirst: "the recorder acknowledges a frame before it is in the store",
+    StorageFailureAcknowledged: "the recorder acknowledges a frame that the disk refused",
+    FramesWithoutOrigin: "the recorder appends frames without their numbers",
+    WelcomeAheadOfDisk: "WELCOME names a frame that is not on disk",
+    SessionNotTakenOver: "a connection begins while an older one of its session still appends",
 }
 
 #[cfg(feature = "mutations")]

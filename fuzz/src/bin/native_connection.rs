@@ -2,6 +2,7 @@
 //! depend on the places where the bytes are cut. All frames of the server can be decoded, in the order of the protocol.
 #![no_main]
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,7 +117,7 @@ fn talk(sent: &[u8], step: usize) -> Talk {
         };
         let mut answer = vec![];
         let reading = async { read.read_to_end(&mut answer).await };
-        let server = serve_stream(&native, Box::new(theirs), shutdown);
+        let server = serve_stream(&native, Box::new(theirs), Ipv4Addr::LOCALHOST.into(), shutdown);
         let (_, read, ()) = tokio::join!(client, reading, server);
         read.expect("the stream ends");
         drop(trigger);

@@ -131,7 +131,7 @@ impl Segments {
         if self.active.as_ref().is_some_and(|active| !fits(active)) {
             self.seal(purpose)?;
         }
-        if self.unwritten {
+        if self.unwritten && !Mutation::ManifestNotRewritten.is_on() {
             self.write_manifest(purpose)?;
         }
         let disk = self.disk.clone();
@@ -254,8 +254,10 @@ impl Segments {
         let Ok(offset) = u32::try_from(active.length) else { return Ok(()) };
         let index = active.index.finish(offset);
         if let Err(error) = active.file.append(&index).and_then(|()| active.file.sync()) {
-            active.cut = true;
-            let _ = active.repair(&*self.disk);
+            active.cut = !Mutation::FailedSealNotCut.is_on();
+            if active.cut {
+                let _ = active.repair(&*self.disk);
+            }
             return Err(Error::io("seal segment", &active.path, error));
         }
         active.on_disk(&index);
@@ -420,7 +422,7 @@ impl Active {
         let mark = mark();
         match self.file.append(&mark) {
             Ok(()) => self.on_disk(&mark),
-            Err(_) => self.cut = true,
+            Err(_) => self.cut = !Mutation::FailedSegmentMarkNotCut.is_on(),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, Reject, ServerFrame};
 use tacho_model::{Batch, Kind};
+use tacho_store::mutation::Mutation;
 use tacho_store::{Appended, Error, ErrorKind, Origin, Refused};
 use tokio::sync::mpsc;
 
@@ -52,8 +53,12 @@ impl Committer<'_> {
         let mut frames = Vec::with_capacity(FRAMES_IN_FLIGHT_MAX);
         while pending.recv_many(&mut frames, FRAMES_IN_FLIGHT_MAX).await > 0 {
             let group = Group::new(frames.drain(..));
+            let last = group.frames.iter().map(|frame| frame.seq).fold(self.acked, u64::max);
+            if Mutation::FrameAcknowledgedFirst.is_on() {
+                self.outgoing.send(ServerFrame::Ack(last)).await?;
+            }
             self.keep(&group).await?;
-            self.acked = group.frames.iter().map(|frame| frame.seq).fold(self.acked, u64::max);
+            self.acked = last;
             self.outgoing.send(ServerFrame::Ack(self.acked)).await?;
         }
         Ok(())
@@ -109,9 +114,10 @@ impl Committer<'_> {
             return Ok(Ok(Refused::default()));
         }
         let origin = Origin { session: self.session, first, seq };
+        let origin = (!Mutation::FramesWithoutOrigin.is_on()).then_some(origin);
         loop {
             // This append is never cancelled, because a batch that may still be written must not be appended again.
-            let error = match self.writer.append(Arc::clone(&batch), Some(origin)).await {
+            let error = match self.writer.append(Arc::clone(&batch), origin).await {
                 Ok(Written::Wait(seconds)) => {
                     self.wait(Duration::from_secs(seconds)).await?;
                     continue;
@@ -131,6 +137,7 @@ impl Committer<'_> {
                 ErrorKind::Full { retry_after } => self.wait(retry_after).await?,
                 ErrorKind::Invalid | ErrorKind::Limit => return Ok(Err(error)),
                 ErrorKind::Closed => return Err(Farewell::shutting_down().into()),
+                _ if Mutation::StorageFailureAcknowledged.is_on() => return Ok(Err(error)),
                 _ => return Err(Farewell::new(ErrorCode::Storage, error.to_string()).into()),
             }
         }
@@ -142,9 +149,10 @@ impl Committer<'_> {
         let ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         self.outgoing.send(ServerFrame::Wait(ms)).await?;
         tokio::select! {
-            () = tokio::time::sleep(retry_after.min(PAUSE_MAX)) => Ok(()),
+            biased;
             () = self.superseded.wait() => Err(Farewell::superseded().into()),
             () = self.shutdown.wait() => Err(Farewell::shutting_down().into()),
+            () = tokio::time::sleep(retry_after.min(PAUSE_MAX)) => Ok(()),
         }
     }
 }

@@ -10,6 +10,7 @@ use tacho_ingest::wire::{
     Reject, Sequence, ServerFrame, Session, Welcome, feature,
 };
 use tacho_model::Batch;
+use tacho_store::mutation::Mutation;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::commit::{Committer, FRAMES_IN_FLIGHT_MAX, Pending};
@@ -67,7 +68,9 @@ async fn converse(
     seat: &Arc<Seat>,
     mut shutdown: Shutdown,
 ) -> Result<(), Stop> {
+    // The branches of each `select!` are tried in order, so that a simulation repeats exactly.
     let hello = tokio::select! {
+        biased;
         () = shutdown.wait() => return Err(Farewell::shutting_down().into()),
         hello = tokio::time::timeout(native.patience.greeting, greet(incoming)) => hello.map_err(|_| Stop::Left)??,
     };
@@ -76,7 +79,7 @@ async fn converse(
     let session = Session::new(&hello)?;
     let (access, _session) = super::greeting::enter(&native.gate, &hello, &session, peer)?;
     let claim = native.sessions.claim(hello.session).await;
-    let acked = native.store.session_acked(hello.session);
+    let acked = native.store.session_acked(hello.session) + u64::from(Mutation::WelcomeAheadOfDisk.is_on());
     let frame_body_bytes_max = u64::from(FRAME_BODY_BYTES_MAX);
     let welcome = Welcome {
         version,
@@ -116,6 +119,7 @@ async fn converse(
     let mut superseded = claim.superseded();
     let reading = async {
         tokio::select! {
+            biased;
             () = shutdown.wait() => Err(Farewell::shutting_down().into()),
             () = superseded.wait() => Err(Farewell::superseded().into()),
             stop = telling::run(&presence, outgoing, &*native.clock, &native.lists) => stop,
@@ -125,6 +129,7 @@ async fn converse(
     };
     tokio::pin!(committing);
     tokio::select! {
+        biased;
         // All frames that were read are stored and acknowledged before the last frame is sent.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,

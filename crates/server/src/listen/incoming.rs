@@ -85,6 +85,7 @@ impl<'a> Incoming<'a> {
         let read = match &self.large {
             None => read.await,
             Some(turn) => tokio::select! {
+                biased;
                 read = read => read,
                 () = self.large_frames.lost(turn) => return Err(Ended::Silent),
             },

@@ -3,8 +3,7 @@
 //! Step before: the agent's sender. Step after: `connection.rs` serves each connection.
 
 use std::io::Write;
-#[cfg(fuzzing)]
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,11 +88,10 @@ pub async fn serve(
     }
 }
 
-/// Serves one open connection. For the fuzz targets only.
-#[cfg(fuzzing)]
-pub async fn serve_stream(native: &Native, stream: Socket, shutdown: Shutdown) {
+/// Serves one connection over any byte stream, such as the network of a simulation, until it ends.
+pub async fn serve_stream(native: &Native, socket: Socket, peer: IpAddr, shutdown: Shutdown) {
     if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
-        connection::run(native, (stream, Ipv4Addr::LOCALHOST.into()), &Arc::new(seat), shutdown).await;
+        connection::run(native, (socket, peer), &Arc::new(seat), shutdown).await;
     }
 }
 

@@ -42,10 +42,15 @@ struct State {
     /// Bytes that files may occupy.
     capacity: u64,
     operations: u64,
+    reads: u64,
     /// A hash of all operations, by which two runs are compared.
     digest: u64,
     trace: bool,
 }
+
+/// Limit on the operations of one seed, including reads. A task that never rests reaches it, because the paused clock then
+/// stands still, and no limit on time is reached.
+pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every operation after the machine has stopped.
 fn stopped() -> io::Error {
@@ -65,6 +70,7 @@ impl SimulatedDisk {
             process: 0,
             capacity: u64::MAX,
             operations: 0,
+            reads: 0,
             digest: 0,
             trace,
         })))
@@ -95,6 +101,12 @@ impl SimulatedDisk {
 
     pub fn has_stopped(&self) -> bool {
         *self.state().stopped.borrow()
+    }
+
+    /// Whether the limit on operations was reached, at which the machine stops.
+    pub fn is_exhausted(&self) -> bool {
+        let state = self.state();
+        state.operations + state.reads > OPERATIONS_MAX
     }
 
     /// Waits until the machine stops.
@@ -192,9 +204,20 @@ impl State {
     fn begin(&mut self, what: &'static str, path: &Path) -> Outcome {
         let outcome = self.outcome(what);
         self.operations += 1;
-        let crc = outcome.name();
-        self.note(|| format!("{what} {}{crc}", path.display()));
+        self.check_limit();
+        self.note(|| format!("{what} {}{}", path.display(), outcome.name()));
         outcome
+    }
+
+    fn count_read(&mut self) {
+        self.reads += 1;
+        self.check_limit();
+    }
+
+    fn check_limit(&self) {
+        if self.operations + self.reads > OPERATIONS_MAX && !*self.stopped.borrow() {
+            self.stopped.send_replace(true);
+        }
     }
 
     fn outcome(&mut self, what: &'static str) -> Outcome {
@@ -444,7 +467,8 @@ impl ReadFile for Reader {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let state = self.disk.state();
+        let mut state = self.disk.state();
+        state.count_read();
         let Some(file) = state.files.get(&self.id) else { return Ok(0) };
         let length = bytes.len().min(file.length().saturating_sub(offset) as usize);
         file.read(&mut bytes[..length], offset)?;
@@ -452,7 +476,8 @@ impl ReadFile for Reader {
     }
 
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        let state = self.disk.state();
+        let mut state = self.disk.state();
+        state.count_read();
         let file = state.files.get(&self.id).ok_or(io::ErrorKind::UnexpectedEof)?;
         file.read(bytes, offset)
     }

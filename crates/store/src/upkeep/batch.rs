@@ -121,6 +121,18 @@ pub fn give_back(inbox: &Inbox, job: &Job) {
     }
 }
 
+/// Counts the job's chunks as fresh again when the flush that it has seen has ended. An earlier job would skip the same
+/// rows, and would repeat without a pause while the flush fails.
+fn hold(upkeep: &Upkeep, job: &Job) {
+    let Some(tail) = job.tail else { return };
+    let inbox = &upkeep.store.inbox;
+    inbox.fresh.hold(&job.partition, Tail { clean: false, ..tail });
+    // If the flush has ended since the job read the progress, no flush may release these chunks for a long time.
+    if upkeep.store.progress.borrow().flushed > job.through.unwrap_or(0) {
+        inbox.flushed();
+    }
+}
+
 /// Records the failure of a job. The job is not repeated now, and its chunks count as fresh again.
 fn fail(upkeep: &Upkeep, job: &Job, error: Error, results: &mut JobResults) {
     give_back(&upkeep.store.inbox, job);
@@ -155,7 +167,9 @@ async fn follow(upkeep: &Arc<Upkeep>, seen: Seen, jobs: &mut VecDeque<Job>) {
     }
     // Rows that were skipped, because their generation is not completely flushed, were counted as fresh chunks but
     // not read. They may reach over any boundary, so all chunks of the job count as fresh again.
-    if seen.young || seen.job.end < Timestamp::MAX {
+    if seen.young {
+        hold(upkeep, &seen.job);
+    } else if seen.job.end < Timestamp::MAX {
         give_back(&upkeep.store.inbox, &seen.job);
     }
     if seen.empty && seen.job.stretch == Stretch::From(Timestamp::MIN) {

@@ -40,49 +40,74 @@ type Key = [u8; 17];
 
 /// Tails of the partitions with chunks that are not full.
 #[derive(Debug, Default)]
-pub struct Fresh(Mutex<HashMap<Key, Tail>>);
+pub struct Fresh(Mutex<Lists>);
+
+#[derive(Debug, Default)]
+struct Lists {
+    /// Partitions that a merge may read now.
+    ready: HashMap<Key, Tail>,
+    /// Partitions with chunks of a generation that is not completely flushed. A merge skips such chunks. These partitions
+    /// therefore wait for the end of the flush, which may fail and be retried for hours.
+    held: HashMap<Key, Tail>,
+}
 
 impl Fresh {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Tail>> {
+    fn lock(&self) -> MutexGuard<'_, Lists> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts rows that were put into the Chunks table.
+    /// Counts rows that a flush has put into the Chunks table. They are held until [`Fresh::release`].
     pub fn note(&self, rows: &[Row]) {
-        let mut all = self.lock();
+        let mut lists = self.lock();
         for row in rows {
             let Ok(partition) = Key::try_from(row.partition.as_slice()) else { continue };
             let Ok(key) = ChunkKey::decode(&row.clustering) else { continue };
-            add(&mut all, partition, Tail { chunks: 1, from: key.start, clean: false });
+            add(&mut lists.held, partition, Tail { chunks: 1, from: key.start, clean: false });
         }
     }
 
-    /// Removes the partitions with at least this many fresh chunks from the list, and returns them. The caller gives
+    /// Makes all held partitions ready, because their chunks are completely flushed.
+    pub fn release(&self) {
+        let mut lists = self.lock();
+        for (partition, tail) in std::mem::take(&mut lists.held) {
+            add(&mut lists.ready, partition, tail);
+        }
+    }
+
+    /// Adds back chunks that a job has skipped, because their generation is not completely flushed.
+    pub fn hold(&self, partition: &Partition, tail: Tail) {
+        if let Ok(key) = Key::try_from(partition.key().as_slice()) {
+            add(&mut self.lock().held, key, tail);
+        }
+    }
+
+    /// Removes the ready partitions with at least this many fresh chunks from the list, and returns them. The caller gives
     /// back the chunks that it does not merge. The order is fixed.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
-        let mut all = self.lock();
-        let mut taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
+        let mut lists = self.lock();
+        let mut taken: Vec<(Key, Tail)> = lists.ready.extract_if(|_, tail| tail.chunks >= chunks).collect();
         taken.sort_unstable_by_key(|(key, _)| *key);
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Removes one partition from the list, and returns its tail. The tail does not stay in the list, because the caller's job
-    /// may change the boundary, which may then no longer be clean.
+    /// Removes one ready partition from the list, and returns its tail. The tail does not stay in the list, because the
+    /// caller's job may change the boundary, which may then no longer be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
-        self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
+        self.lock().ready.remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }
 
     /// Adds back chunks that a merge has left, or that were not read.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
-            add(&mut self.lock(), key, tail);
+            add(&mut self.lock().ready, key, tail);
         }
     }
 
-    /// Number of fresh chunks in all partitions, and in partitions with enough chunks for a merge.
+    /// Number of fresh chunks in all partitions, and in ready partitions with enough chunks for a merge.
     pub fn chunks(&self, enough: u32) -> (u64, u64) {
-        let all = self.lock();
-        all.values().fold((0, 0), |(sum, due), tail| {
+        let lists = self.lock();
+        let held: u64 = lists.held.values().map(|tail| u64::from(tail.chunks)).sum();
+        lists.ready.values().fold((held, 0), |(sum, due), tail| {
             let chunks = u64::from(tail.chunks);
             (sum + chunks, due + if tail.chunks >= enough { chunks } else { 0 })
         })
@@ -112,17 +137,34 @@ mod tests {
         };
         let tail = |chunks, from, clean| Tail { chunks, from, clean };
         let fresh = Fresh::default();
-        fresh.note(&[row(1, 5), row(1, 3), row(2, 9), row(1, 7)]);
+        let note = |rows: &[Row]| {
+            fresh.note(rows);
+            fresh.release();
+        };
+        note(&[row(1, 5), row(1, 3), row(2, 9), row(1, 7)]);
         assert_eq!(fresh.chunks(2), (4, 3));
         assert_eq!(fresh.take(2), [(partition(1), tail(3, 3, false))]);
         fresh.give_back(&partition(1), tail(0, 3, true));
-        fresh.note(&[row(1, 4)]);
+        note(&[row(1, 4)]);
         assert_eq!(fresh.take(1).len(), 2);
         fresh.give_back(&partition(1), tail(0, 3, true));
-        fresh.note(&[row(1, 4), row(1, 3)]);
+        note(&[row(1, 4), row(1, 3)]);
         assert_eq!(fresh.take(2), [(partition(1), tail(2, 3, true))]);
         fresh.give_back(&partition(1), tail(0, 3, true));
-        fresh.note(&[row(1, 2), row(1, 3)]);
+        note(&[row(1, 2), row(1, 3)]);
         assert_eq!(fresh.take(2), [(partition(1), tail(2, 2, false))]);
+    }
+
+    #[test]
+    fn chunks_of_an_unfinished_flush_are_counted_and_not_taken() {
+        let partition = Partition { kind: Kind::Sample, id: SeriesId(1) };
+        let tail = |chunks, from| Tail { chunks, from, clean: false };
+        let fresh = Fresh::default();
+        fresh.give_back(&partition, tail(1, 5));
+        fresh.hold(&partition, tail(2, 3));
+        assert_eq!((fresh.chunks(1), fresh.take(2)), ((3, 1), vec![]));
+        fresh.release();
+        fresh.release();
+        assert_eq!(fresh.take(2), [(partition, tail(3, 3))]);
     }
 }

@@ -22,6 +22,7 @@ use super::report::MergeReport;
 use super::sweep;
 use super::verify::verify;
 use super::window::Partition;
+use crate::layer::retry::Backoff;
 use crate::options::Options;
 use crate::{Error, Result};
 
@@ -55,6 +56,8 @@ struct Keeper {
     thinned: HashMap<Partition, Timestamp>,
     /// Deletions that were tried since the last sweep and are not completed.
     tried: HashSet<u64>,
+    /// The waits after failed batches. `None` after a batch without a failure.
+    failing: Option<Backoff>,
 }
 
 impl Keeper {
@@ -63,7 +66,7 @@ impl Keeper {
         let (next_sweep, next_verify) =
             (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
         let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), HashSet::new());
-        Self { upkeep, backlog, next_sweep, next_verify, swept: false, thinned, tried }
+        Self { upkeep, backlog, next_sweep, next_verify, swept: false, thinned, tried, failing: None }
     }
 
     async fn run(mut self) {
@@ -194,8 +197,13 @@ impl Keeper {
         let MergeReport { bytes_read, bytes_written, busy, .. } = results.report;
         let mut rest =
             pace(&self.upkeep.store.options).rest(bytes_read + bytes_written, busy, begun.elapsed());
-        if results.failure.is_some() {
-            rest = rest.max(backoff(&self.upkeep).next_wait());
+        match results.failure {
+            // The chunks of a failed job are fresh again, so the next batch repeats it. The waits double, because a full disk or
+            // a broken back end may stay so for hours.
+            Some(_) => {
+                rest = rest.max(self.failing.get_or_insert_with(|| backoff(&self.upkeep)).next_wait());
+            }
+            None => self.failing = None,
         }
         tracing::debug!(
             jobs = before,

@@ -112,7 +112,12 @@ impl Inbox {
         self.fresh.note(rows);
     }
 
-    /// Reports that a generation was flushed, or that there is other work.
+    /// Reports that all noted rows belong to generations that are completely flushed.
+    pub fn flushed(&self) {
+        self.fresh.release();
+    }
+
+    /// Reports that there is work.
     pub fn wake(&self) {
         self.woken.notify_one();
     }

@@ -24,7 +24,7 @@ use crate::disk::FaultyDisk;
 use crate::driver::Driver;
 use crate::layer::faults::{Faults, Faulty};
 use crate::{Appended, Error, ErrorKind, Options, Origin, Store};
-use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SHARED, Seen, batch, labels, policies};
+use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SENDER, SHARED, Seen, batch, labels, policies};
 
 const SENDERS: u128 = 4;
 const STEPS: usize = 100;
@@ -187,7 +187,7 @@ impl World {
             1 => TimeRange::new(from, self.random.below(1 << 50) as i64 + from),
             _ => TimeRange::ALL,
         };
-        let mut matchers = vec![Matcher::equal("sender", &sender.to_string())];
+        let mut matchers = vec![Matcher::equal(SENDER, &sender.to_string())];
         matchers.extend(name.map(|name| Matcher::equal(NAME, name)));
         for attempt in 0.. {
             self.faulty.set_broken(None);

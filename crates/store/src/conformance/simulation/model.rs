@@ -19,6 +19,8 @@ pub const SHARED: [&str; 3] = ["heap", "load", "threads"];
 pub const OWN: &str = "own";
 pub const BRIEF: &str = "brief";
 pub const COARSE: &str = "coarse";
+/// The label with the number of the sender. It is the label of `executions` that a HELLO can set.
+pub const SENDER: &str = "instance";
 /// Retention of [`BRIEF`], ns.
 pub const BRIEF_NS: u64 = 100;
 
@@ -45,7 +47,7 @@ const fn step(at: i64) -> i64 {
 
 pub fn labels(name: &str, sender: u128) -> Arc<Labels> {
     let sender = sender.to_string();
-    Arc::new(Labels::new([(NAME, name), ("sender", &sender)]).unwrap_or_else(|_| Labels::empty()))
+    Arc::new(Labels::new([(NAME, name), (SENDER, &sender)]).unwrap_or_else(|_| Labels::empty()))
 }
 
 /// All batches of one sender.

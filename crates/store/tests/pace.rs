@@ -1,0 +1,177 @@
+//! The upkeep rests while nothing can be done: while a flush fails, and while merges fail.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use common::{Bench, samples};
+use tacho_model::{Kind, Matcher, TimeRange};
+use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Table};
+use tacho_store::threads::Threads;
+use tacho_store::{Driver, Error, ErrorKind, MemoryDriver, Options, Result, Store};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// The calls that a driver refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refuses {
+    Nothing,
+    /// Puts into the Meta table, with which every flush ends.
+    Meta,
+    /// Puts into the Series table, with which the flush of a new series begins.
+    Series,
+    /// The put that marks a generation as flushed.
+    Flushed,
+    Scans,
+}
+
+/// A driver that refuses some calls and counts scans.
+struct Refusing {
+    inner: MemoryDriver,
+    refuses: Mutex<Refuses>,
+    scans: AtomicU64,
+}
+
+impl Refusing {
+    fn new() -> Arc<Self> {
+        let (inner, refuses) = (MemoryDriver::new(), Mutex::new(Refuses::Nothing));
+        Arc::new(Self { inner, refuses, scans: AtomicU64::new(0) })
+    }
+
+    fn set(&self, refuses: Refuses) {
+        *self.refuses.lock().unwrap_or_else(PoisonError::into_inner) = refuses;
+    }
+
+    fn check(&self, call: Refuses) -> Result<()> {
+        if *self.refuses.lock().unwrap_or_else(PoisonError::into_inner) == call {
+            return Err(Error::new(ErrorKind::Unavailable, "injected: not now"));
+        }
+        Ok(())
+    }
+
+    fn scans(&self) -> u64 {
+        self.scans.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Driver for Refusing {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        if rows.iter().any(|row| row.table == Table::Meta) {
+            self.check(Refuses::Meta)?;
+        }
+        if rows.iter().any(|row| row.table == Table::Series) {
+            self.check(Refuses::Series)?;
+        }
+        if rows.iter().any(|row| row.clustering == b"flushed") {
+            self.check(Refuses::Flushed)?;
+        }
+        self.inner.put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        self.scans.fetch_add(1, Ordering::SeqCst);
+        self.check(Refuses::Scans)?;
+        self.inner.scan(scan).await
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        self.inner.delete(deletes).await
+    }
+}
+
+/// One series with more chunks than a merge needs.
+async fn append(store: &Store, name: &str) {
+    let points: Vec<(i64, f64)> = (0..100).map(|at| (at, at as f64)).collect();
+    store.append(samples(name, &points), None).await.unwrap();
+}
+
+fn bench(driver: Arc<Refusing>) -> Bench {
+    let options = Options { threads: Threads::One, chunk_values: 10, merge_rows: 2, ..Options::default() };
+    let mut bench = Bench::with(driver, options);
+    bench.options.flush_wait_first = Options::default().flush_wait_first;
+    bench.options.flush_wait_max = Options::default().flush_wait_max;
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
+    let driver = Refusing::new();
+    let bench = bench(driver.clone());
+    let store = bench.open().await;
+    driver.set(Refuses::Meta);
+    append(&store, "m").await;
+    store.flush().await.unwrap_err();
+    let before = driver.scans();
+    // The paused clock advances only while all tasks rest. A task that does not rest would run here.
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(driver.scans() - before < 100, "{} scans", driver.scans() - before);
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert!(driver.scans() - before < 100, "{} scans in an hour", driver.scans() - before);
+    assert_eq!(store.stats().upkeep.merges, 0);
+    driver.set(Refuses::Nothing);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let upkeep = store.stats().upkeep;
+    assert!(upkeep.merges > 0 && upkeep.chunks_due == 0, "{upkeep:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_merges_are_repeated_less_and_less_often() {
+    let driver = Refusing::new();
+    let bench = bench(driver.clone());
+    let store = bench.open().await;
+    let before = driver.scans();
+    driver.set(Refuses::Scans);
+    append(&store, "m").await;
+    store.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let first = driver.scans() - before;
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let all = driver.scans() - before;
+    assert!(first > 2 && all > first, "{first} scans, then {all}");
+    // Waits of 100 ms that double up to 30 s. Waits that do not double would permit 36,000 scans.
+    assert!(all < 1_000, "{all} scans in an hour");
+    driver.set(Refuses::Nothing);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(store.stats().upkeep.merges > 0);
+}
+
+/// Found by the simulation: the flusher held a lock during its retries, and the upkeep waited for it. On a full disk nothing
+/// freed space.
+#[tokio::test(start_paused = true)]
+async fn expiry_and_deletion_free_space_while_a_flush_fails() {
+    for refuses in [Refuses::Series, Refuses::Flushed] {
+        let driver = Refusing::new();
+        let mut bench = bench(driver.clone());
+        bench.options.merge_in_background = false;
+        let store = bench.open().await;
+        append(&store, "m").await;
+        store.flush().await.unwrap();
+        driver.set(refuses);
+        append(&store, "other").await;
+        store.flush().await.unwrap_err();
+        let deleted =
+            tokio::time::timeout(HOUR, store.delete(&[Matcher::equal("__name__", "m")], TimeRange::ALL));
+        deleted.await.unwrap().unwrap();
+        tokio::time::timeout(HOUR, store.merge_all()).await.unwrap().unwrap();
+        let left = store.chunks(Kind::Sample, common::id("m")).await.unwrap();
+        assert!(left.is_empty(), "{refuses:?}: {} chunks", left.len());
+        driver.set(Refuses::Nothing);
+        store.close().await.unwrap();
+        assert_eq!(common::values(&store, "other", TimeRange::ALL).await.len(), 100, "{refuses:?}");
+    }
+}
