@@ -140,8 +140,8 @@ impl Copy {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Collects the row of a verdict. If enough rows wait, writes them to the new directory. Must not be called on a thread of the
-    /// runtime, because it blocks.
+    /// Collects the row of a verdict. If enough rows wait, writes them to the new directory. Must not be called on a thread of
+    /// the runtime, because it blocks.
     fn take(&self, verdict: Verdict, handle: &Handle) -> Result<()> {
         let Some(row) = verdict.kept.filter(|row| !is_derived(row)) else { return Ok(()) };
         let mut waiting = self.lock();

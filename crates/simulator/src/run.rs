@@ -32,7 +32,9 @@ pub struct Totals {
     pub operations: u64,
     pub merges: u64,
     pub deletions: u64,
+    /// Damaged places.
     pub damages: u64,
+    /// Seeds with damage that was reported.
     pub reported: u64,
     pub lost: u64,
     pub doubled: u64,
@@ -49,7 +51,8 @@ impl fmt::Display for Totals {
         write!(
             f,
             "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), \
-             {} acknowledged records in {} frames, {} merges, {} deletions, {} damages ({} reported), {} lost, {} doubled",
+             {} acknowledged records in {} frames, {} merges, {} deletions, {} damages (reported in {} seeds), \
+             {} lost, {} doubled",
             self.seeds,
             self.crashes(),
             self.power_failures,

@@ -306,7 +306,7 @@ impl World {
                     totals.acknowledged_records += agent.take_ack(last);
                 }
                 Err(error) => {
-                    // The recorder ends the connection. Some frames of the group may be stored.
+                    // The server ends the connection. Some frames of the group may be stored.
                     self.accept(&error)?;
                     self.reconnect(open, totals)?;
                 }
@@ -389,7 +389,7 @@ async fn settle(store: &Store) -> tacho_store::Result<()> {
     store.verify().await
 }
 
-/// Appends frames as the recorder does: together, or one by one if some of them were stored before.
+/// Appends frames as the server does: together, or one by one if some of them were stored before.
 async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
     let (batch, origin) = group.whole();
     match store.append(batch, Some(origin)).await.and_then(whole) {
@@ -402,7 +402,7 @@ async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
     Ok(())
 }
 
-/// No limit of the store is reached, so it must not refuse a series.
+/// Fails if the store refused a series. It must not refuse one, because no limit of the store is reached.
 fn whole(appended: Appended) -> tacho_store::Result<()> {
     match appended {
         Appended::Stored | Appended::Repeated => Ok(()),
@@ -410,7 +410,7 @@ fn whole(appended: Appended) -> tacho_store::Result<()> {
     }
 }
 
-/// Waits for work, or for the end of the machine.
+/// Waits until the work is done, or until the machine stops.
 async fn until_stop<T>(disk: &SimulatedDisk, work: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;
