@@ -28,19 +28,19 @@ pub struct Host {
 #[derive(Debug)]
 pub struct Created {
     pub record: Record,
-    /// Objects that were written, and their bytes.
+    /// Number of objects that were written, and the sum of their bytes.
     pub objects: u64,
     pub bytes: u64,
 }
 
-/// Backs up `source`. Holds the exclusive lock of the repository.
+/// Backs up `source`. Holds the exclusive lock of the repository until it returns.
 ///
 /// # Errors
-/// `Locked` when another process uses the repository; `Invalid` if its place has other files; `StorageFull`; `Corrupt` when
-/// the bytes read back differ from those written, or a file became shorter; `Io`; the error of `work.check`. After an error
-/// no backup was made.
+/// `Locked` when another process uses the repository; `Invalid` if its place has other files; `Version` if a newer version
+/// made it; `StorageFull`; `Corrupt` if written bytes differ when they are read back, a file became shorter, the format file
+/// is damaged, or the id exists already; `Io`; `Unavailable`; the error of `work.check`. After an error no backup was made.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
-    // Before the lock, which creates a file.
+    // Fails if the place has other files. This is checked before locking, because the lock creates a file.
     repository.is_begun()?;
     let _lock = repository.lock(Lock::Exclusive)?;
     repository.prepare()?;
@@ -84,7 +84,7 @@ pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut 
 /// The files of the newest readable backup of the same directory.
 fn saved_before(repository: &Repository, host: &Host) -> Result<HashMap<(String, Facts), Hash>> {
     for id in repository.ids()?.iter().rev() {
-        // An unreadable record only costs the time to read all files again. `list` and `verify` report it.
+        // An unreadable record is skipped: at most, files are read again. `list` and `verify` report it.
         let Ok(record) = repository.record(id) else { continue };
         if record.origin() == (&host.name, &host.data) {
             return Ok(record.files.into_iter().map(known).collect());

@@ -11,9 +11,9 @@ use crate::repository::{Lock, Repository, Work};
 /// Which backups to keep. A backup is kept if one of the rules keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Number of the newest backups of each data directory that are kept.
+    /// For each data directory, this number of its newest backups is kept.
     pub last: usize,
-    /// Number of the last days (in UTC) with a backup. The newest backup of each of these days is kept.
+    /// For each data directory, the newest backup of a day is kept, for this number of the last days (in UTC) with a backup.
     pub daily: usize,
 }
 
@@ -22,7 +22,7 @@ pub struct Keep {
 pub struct Pruned {
     pub kept: Vec<Id>,
     pub removed: Vec<Id>,
-    /// Objects that were removed, and their bytes.
+    /// Number of objects that were removed, or that a dry run would remove, and the sum of their bytes.
     pub objects: u64,
     pub bytes: u64,
 }
@@ -51,8 +51,9 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
 /// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
 ///
 /// # Errors
-/// `Invalid` if `keep` keeps nothing; `Locked` while a backup is made, verified or restored. `Corrupt` or `Version` if a
-/// record cannot be read, because its objects are unknown: nothing is removed then.
+/// `Invalid` if `keep` keeps nothing or there is no repository; `Locked` while a backup is made, verified or restored; `Corrupt`
+/// or `Version` if a record cannot be read, because its objects are unknown: nothing is removed then; `Io`; the error of
+/// `work.check`, after which some of the objects remain.
 pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {
     if keep == Keep::default() {
         return Err(Error::invalid("no backup would be kept"));

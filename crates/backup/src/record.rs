@@ -13,7 +13,7 @@ use crate::hash::Hash;
 
 /// Version of the records and of the layout of a repository.
 pub const VERSION: u32 = 1;
-/// Limit on files in a backup. This number of segment files has 27 TB.
+/// Limit on files in a backup. This many full segment files have 27 TB.
 pub const FILES_MAX: usize = 100_000;
 /// Limit on the bytes of a record. `FILES_MAX` files with the longest names need less.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
@@ -89,7 +89,7 @@ impl fmt::Debug for Id {
 pub struct Record {
     pub version: u32,
     pub id: Id,
-    /// All records that were acknowledged before this time are in the backup.
+    /// All samples, entries and executions that were acknowledged before this time are in the backup.
     pub time: Timestamp,
     /// When the backup was complete.
     pub ended: Timestamp,
@@ -115,7 +115,7 @@ pub struct SavedFile {
     pub bytes: u64,
     /// SHA-256 of the bytes, which is the name of the object.
     pub sha256: Hash,
-    /// Time of change, device and inode of the file when it was read. The next backup does not read a file in `chunks/`
+    /// Modification time, device and inode of the file when it was read. The next backup does not read a file in `chunks/`
     /// again if it has the same facts.
     pub mtime_ns: i64,
     pub device: u64,

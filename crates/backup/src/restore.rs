@@ -13,7 +13,7 @@ use tacho_store::{Error, ErrorKind as Kind, Result};
 use crate::record::{FOLDERS, Record, SavedFile};
 use crate::repository::{Lock, Repository, Work};
 
-/// The name of the directory while it is incomplete ends with this.
+/// Suffix of the directory's name while the directory is incomplete.
 const SUFFIX: &str = ".restoring";
 
 /// A restored directory that does not have its name yet. If it is dropped, it is removed.
@@ -26,8 +26,9 @@ pub struct Restored {
 /// Restores a backup to `to`, which must be absent or an empty directory.
 ///
 /// # Errors
-/// `Invalid` if `to` cannot be replaced, or another restore writes to it; `Locked` while a backup is made or pruned;
-/// `StorageFull`; `Corrupt` if an object is missing or has other bytes; `Io`.
+/// `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory; `Locked`
+/// while a backup is made or pruned; `StorageFull`; `Corrupt` if an object is missing or has other bytes; `Io`; the error of
+/// `work.check`.
 pub fn restore(repository: &Repository, record: &Record, to: &Path, work: &mut Work<'_>) -> Result<Restored> {
     let to = std::path::absolute(to).map_err(|e| Error::io("find", to, e))?;
     let directory = beside(&to)?;
@@ -128,7 +129,7 @@ impl Restored {
     /// Gives the directory its name.
     ///
     /// # Errors
-    /// `Io` if `to` is no longer absent or empty.
+    /// `Io` if the directory cannot be renamed, for example because `to` has files now.
     pub fn commit(mut self) -> Result<()> {
         std::fs::rename(&self.directory, &self.to).map_err(|e| Error::io("rename", &self.to, e))?;
         self.is_committed = true;

@@ -21,7 +21,7 @@ pub struct SourceFile {
     pub bytes: u64,
 }
 
-/// The files of a data directory at one moment, and what keeps them as they are.
+/// The files of a data directory at one moment, and the locks that prevent changes to them.
 pub struct Source {
     pub directory: PathBuf,
     pub files: Vec<SourceFile>,
@@ -40,7 +40,7 @@ impl Source {
     /// A directory that no server uses. It cannot be opened for writing until the source is dropped.
     ///
     /// # Errors
-    /// `Locked` when a server uses it.
+    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files; `Io`.
     pub fn at_rest(data: &Path) -> Result<Self> {
         let mut locks = Vec::new();
         for folder in ["", "chunks", "journal"] {
@@ -70,7 +70,7 @@ impl Source {
     /// A snapshot that a server made: hard links in `directory`.
     ///
     /// # Errors
-    /// `Invalid` if a file has a name that no data directory has.
+    /// `Invalid` if a file has a name that no data directory has, or if there are more than [`FILES_MAX`] files.
     pub fn snapshot(
         directory: &Path,
         files: Vec<SourceFile>,
@@ -99,7 +99,7 @@ impl Source {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Opens a file. Returns the facts by which a later backup recognises it.
+    /// Opens a file, and reads the facts by which a later backup recognises it.
     pub(crate) fn open(&self, file: &SourceFile) -> Result<OpenFile> {
         let path = self.directory.join(&file.name);
         let open = || {
@@ -114,7 +114,7 @@ impl Source {
     }
 }
 
-/// Facts about a file. Equal facts show that the file has not changed.
+/// Facts about a file. Equal facts show that a file in `chunks/` has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Facts {
     pub bytes: u64,
@@ -132,7 +132,10 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// The next bytes of the file; 0 at the end.
+    /// Reads the next bytes of the file into `part`. Returns their number; 0 at the end.
+    ///
+    /// # Errors
+    /// `Corrupt` if the file became shorter; `Io`.
     pub fn read(&mut self, part: &mut [u8]) -> Result<usize> {
         let wanted = usize::try_from(self.left).map_or(part.len(), |left| left.min(part.len()));
         if wanted == 0 {

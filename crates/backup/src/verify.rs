@@ -1,4 +1,4 @@
-//! Reads every object of backups and compares it with its name.
+//! Reads every object of backups and compares its hash with its name.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,7 +14,7 @@ pub struct Fault {
     /// The object; `None` for a record.
     pub object: Option<Hash>,
     pub reason: Error,
-    /// The backups that cannot be restored because of it.
+    /// The verified backups that cannot be restored because of it.
     pub backups: Vec<Id>,
 }
 
@@ -25,14 +25,16 @@ pub struct Verified {
     pub objects: u64,
     pub bytes: u64,
     pub faults: Vec<Fault>,
-    /// Objects that no readable backup needs: rests of interrupted backups, which a prune removes.
+    /// Number of objects that no readable record names, for example after an interrupted backup. A prune removes these objects
+    /// if it can read all records.
     pub unused: u64,
 }
 
-/// Verifies the backups with these ids, or all of them.
+/// Verifies the backups with the ids in `only`; all backups if it is empty.
 ///
 /// # Errors
-/// `Invalid` if a backup does not exist; `Locked`; `Io`. Damage is no error: it is in the result.
+/// `Invalid` if a backup or the repository does not exist; `Locked` while a backup is made or pruned; `Version` or `Corrupt` for
+/// the format file; `Io`; the error of `work.check`. Damage of records and objects is no error: it is in the result.
 pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Result<Verified> {
     let _lock = repository.lock(Lock::Shared)?;
     repository.check_format()?;

@@ -189,7 +189,7 @@ fn a_file_is_copied_up_to_its_stated_length() {
 }
 
 #[test]
-fn an_interrupted_backup_does_not_count_and_leaves_no_file_that_stays() {
+fn an_interrupted_backup_does_not_count_and_its_unfinished_files_are_removed() {
     let place = Place::new();
     let calls = Cell::new(0);
     let interrupt_at = |limit: u32| {
@@ -325,7 +325,7 @@ fn forged_records_write_nothing_outside_of_the_new_directory() {
         let error = place.prune(Keep { last: 1, daily: 0 }).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
     }
-    // An absurd but permitted length: the disk has not that much space, and the object another length.
+    // An absurd but permitted length: the disk does not have that much space, or the object has another length.
     let forged = place.forge(&record, |record| {
         record.files.iter_mut().for_each(|file| file.bytes = 1 << 40);
     });
@@ -408,7 +408,7 @@ fn rules_for_days_and_numbers_apply_to_each_directory() {
     let place = Place::new();
     let sample = place.create().unwrap().record;
     let start = Timestamp::UNIX_EPOCH;
-    // Three backups a day for ten days, of two directories.
+    // Three backups a day for ten days, of each of two directories.
     let records: Vec<Record> = (0..60)
         .map(|number| Record {
             time: start + (number / 2 * 8).hours(),

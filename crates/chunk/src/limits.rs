@@ -1,6 +1,6 @@
 //! All limits of a chunk, with units and reasons (`docs/format/chunk.md`, *Limits*).
 
-/// Limit on samples, entries or segments per chunk. The store seals chunks much earlier. Readers refuse more.
+/// Limit on samples, entries or segments per chunk. The store cuts chunks much earlier. Readers refuse more.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
 /// Limit on the series of a group. Each series is a column of values in a chunk of samples. Hosts report tens of metrics
 /// together, and the header must stay small.
@@ -17,6 +17,6 @@ pub const CHUNK_COLUMNS_MAX: usize = 16_384;
 pub const CHUNK_TIME_GROUPS_MAX: usize = 256;
 /// Limit on the bytes of a header.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
-/// Limit on the nesting depth of columns, counted from 0. If a column has the codec `integer`, its nested column `multiple`,
-/// and the column nested in that one `packed`, then the last has depth 2.
+/// Limit on the nesting depth of columns. The outermost column has depth 0. Example: `integer` contains `multiple`, which
+/// contains `packed`; `packed` has depth 2.
 pub const NESTING_MAX: u8 = 2;

@@ -45,7 +45,7 @@ pub async fn open_with(
     disk::warn_if_shared(data);
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
     let store = Store::open(driver, &data.join("journal"), options, clock).await?;
-    // Only now: a directory of a newer version stays as it is.
+    // Not earlier, so that a directory of a newer version stays unchanged.
     snapshots::remove_all(data);
     Ok((store, lock))
 }

@@ -1,6 +1,6 @@
 //! Reports the content of a store: series, chunks, columns and their codecs, bytes per record.
 //!
-//! Reads the headers of chunks only and decodes no column.
+//! Reads only the headers of chunks, and decodes no column.
 
 use std::collections::BTreeMap;
 
@@ -152,8 +152,8 @@ async fn one(
     Ok(Read { records, damages })
 }
 
-/// Whether this series is the first of the series that share the chunk. The common bytes of the chunk are counted once,
-/// for the first series.
+/// Whether this series is the first of the series that share the chunk. The chunk and its common columns are counted once, for
+/// the first series.
 fn is_first(chunk: &ChunkInfo) -> bool {
     chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
 }

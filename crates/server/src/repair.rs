@@ -1,8 +1,8 @@
 //! Copies the intact records of a data directory into a new directory. The old directory is never changed.
 //!
-//! The code in `check/` reads and checks all rows. The driver writes each row that a reader would get into the new directory.
-//! If columns of a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until
-//! all data is on disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
+//! The code in `check/` reads and checks all rows. Each row that a reader would get is written to the new directory. If columns
+//! of a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until all data is
+//! on disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -140,7 +140,8 @@ impl Copy {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the row of a verdict to the new directory. Must not be called on a thread of the runtime, because it blocks.
+    /// Collects the row of a verdict. If enough rows wait, writes them to the new directory. Must not be called on a thread of
+    /// the runtime, because it blocks.
     fn take(&self, verdict: Verdict, handle: &Handle) -> Result<()> {
         let Some(row) = verdict.kept.filter(|row| !is_derived(row)) else { return Ok(()) };
         let mut waiting = self.lock();

@@ -93,7 +93,8 @@ impl Room {
         Some(Entered { seat: Seat { room: self.clone(), number, state }, evicted })
     }
 
-    /// Evicts the connection that is idle longest, without those on reserved seats. Returns false when none is idle.
+    /// Evicts the connection that is idle longest. Connections on reserved seats are not evicted. Returns false when none is
+    /// idle.
     pub fn evict(&self) -> bool {
         self.table().evict(false)
     }

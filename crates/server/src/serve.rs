@@ -117,7 +117,7 @@ pub async fn run<S: Future<Output = ()>>(
     Ok(())
 }
 
-/// Reads the tokens, and logs what is not safe.
+/// Reads the tokens, and logs warnings about unsafe settings.
 fn gate(config: &Config, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Result<Arc<Gate>, ServeError> {
     if config.without_tokens {
         let source = access::file::forget(&config.data);

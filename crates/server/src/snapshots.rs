@@ -187,7 +187,7 @@ pub fn remove_all(data: &Path) {
     if !std::fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
         return;
     }
-    // Other directories are not of a server.
+    // A server does not make directories with other names.
     let is_id = |name: &String| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let names = names_in(&RealDisk, "list snapshots", &directory).unwrap_or_default();
     for name in names.into_iter().filter(is_id) {

@@ -78,7 +78,8 @@ impl Agent {
         (!frames.is_empty()).then_some(Group { session: self.session, frames })
     }
 
-    /// The recorder has all frames up to `seq`. They are in the model from now on. Returns the number of records.
+    /// Takes an ACK: the server has all frames up to `seq`, so their records are added to the model. Returns the number of these
+    /// records.
     pub fn take_ack(&mut self, seq: u64) -> u64 {
         let mut records = 0;
         while self.frames.front().is_some_and(|(number, _)| *number <= seq)
@@ -92,7 +93,7 @@ impl Agent {
     }
 }
 
-/// Frames that are appended together, as the recorder does (`crates/server/src/listen/commit.rs`).
+/// Frames that the server appends together (`crates/server/src/listen/commit.rs`).
 #[derive(Clone)]
 pub struct Group {
     session: u128,

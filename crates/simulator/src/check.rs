@@ -9,7 +9,7 @@ use tacho_store::conformance::simulation::model::{BRIEF, COARSE, OWN, SHARED, la
 use crate::agent::Agent;
 use crate::run::{Failure, Totals};
 
-/// The series of samples of each agent.
+/// The names of the series of samples that each agent has.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHARED.into_iter().chain([OWN, BRIEF, COARSE])
 }

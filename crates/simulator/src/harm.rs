@@ -52,11 +52,11 @@ pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
     }
 }
 
-/// The answer about one series.
+/// What a read of one series has shown.
 struct Seen {
     /// The first difference from the model.
     differs: Option<String>,
-    /// Whether the answer itself reports damage.
+    /// Whether the read itself reports damage.
     reported: bool,
 }
 

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Limit on the seeds with which one fault is searched.
+/// Limit on the seeds that are tried to find one fault.
 #[cfg(feature = "mutations")]
 const SEEDS_A_MUTATION: u64 = 400;
 

@@ -6,7 +6,7 @@ use tacho_store::mutation::Mutation;
 
 use crate::run::{Totals, one};
 
-/// The search for one fault.
+/// The result of the search for one fault.
 pub struct Search {
     pub mutation: Mutation,
     /// Seeds until the fault was found; `None` if no seed found it.

@@ -36,7 +36,9 @@ pub struct Totals {
     pub operations: u64,
     pub merges: u64,
     pub deletions: u64,
+    /// Damaged places.
     pub damages: u64,
+    /// Seeds with damage that was reported.
     pub reported: u64,
     pub lost: u64,
     pub doubled: u64,
@@ -56,7 +58,7 @@ impl fmt::Display for Totals {
             f,
             "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), \
              {} acknowledged records in {} frames, {} connections ({} cut), {} merges, {} deletions, \
-             {} damages ({} reported), {} lost, {} doubled, {:.2} simulated hours",
+             {} damages (reported in {} seeds), {} lost, {} doubled, {:.2} simulated hours",
             self.seeds,
             self.crashes(),
             self.power_failures,

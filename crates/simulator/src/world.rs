@@ -365,7 +365,7 @@ async fn settle(store: &Store) -> tacho_store::Result<()> {
     store.verify().await
 }
 
-/// Waits for work, or for the end of the machine.
+/// Waits until the work is done, or until the machine stops.
 pub async fn until_stop<T>(disk: &SimulatedDisk, work: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! A frame that counts as acknowledged after a restart survives the next power failure, also if the previous process
+//! A frame that counts as acknowledged after a restart survives the next power failure, even if the previous process
 //! failed to sync it.
 
 use std::path::Path;

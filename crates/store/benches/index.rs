@@ -117,7 +117,7 @@ async fn main() {
     let told = store.cardinality(1).bytes;
     println!(
         "{series} series appended, one value each, in {:.1} s; \
-         resident {} bytes a series, counted by the index {} bytes",
+         bytes a series: {} resident, {} by the index's own count",
         begun.elapsed().as_secs_f64(),
         resident().saturating_sub(before) / series,
         told / series,

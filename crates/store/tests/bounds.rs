@@ -103,7 +103,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         assert_eq!(store.append(samples("m", &[(5, 2.0)]), None).await.unwrap(), Appended::Stored);
     }
     assert_eq!(store.stats().records_far_refused, 400);
-    // Batches with one record each make the same number of chunks.
+    // The limit also applies to batches with one record each.
     let mut kept = 0;
     for n in 1..=1_000 {
         kept += usize::from(

@@ -17,6 +17,7 @@ use tacho_store::{Damage, Driver, ErrorKind, MemoryDriver, Options, Result, Row,
 const ALL: TimeRange = TimeRange::ALL;
 const DAY_NS: i64 = 86_400_000_000_000;
 
+/// A store on a driver whose rows can be damaged.
 struct Patient {
     bench: Bench,
     memory: Arc<MemoryDriver>,

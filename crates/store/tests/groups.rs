@@ -241,7 +241,7 @@ async fn pieces(store: &Store, range: TimeRange, windows: Windows) -> (Vec<Strin
 }
 
 #[tokio::test]
-async fn statistics_answer_for_a_chunk_inside_one_window() {
+async fn statistics_replace_the_values_of_a_chunk_inside_one_window() {
     let bench =
         Bench::with(Arc::new(MemoryDriver::new()), Options { chunk_values: 10, ..Options::default() });
     let store = bench.open().await;
@@ -293,7 +293,7 @@ async fn a_read_that_is_too_large_fails_before_decoding() {
     }
 }
 
-/// Stores this many more rows and then fails like a killed process. The remaining rows of the `put` are missing.
+/// Stores `rows_left` more rows and then fails like a killed process. The remaining rows of the `put` are missing.
 struct Stops {
     inner: MemoryDriver,
     rows_left: AtomicUsize,

@@ -114,7 +114,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     }
 }
 
-/// A driver that fails all deletes and verifications.
+/// A driver that fails all deletes and verifications while `keeps` is set.
 struct Keeping {
     inner: MemoryDriver,
     keeps: AtomicBool,

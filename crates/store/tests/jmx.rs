@@ -59,7 +59,7 @@ fn figures(values: &[f64]) -> (f64, usize, usize) {
     (increase, steps().filter(|(a, b)| a != b).count(), steps().filter(|(a, b)| b < a).count())
 }
 
-/// Asserts that the rates of the samples read equal those of the samples sent.
+/// Asserts that the samples read have the same increase, changes and resets as the samples sent.
 async fn check(store: &Store, sent: &[Line], told: &str) {
     for (n, name) in NAMES.iter().enumerate() {
         let read = store.samples(id(name), TimeRange::ALL).await.unwrap();
@@ -97,7 +97,7 @@ async fn counters_of_a_real_program_keep_increase_changes_and_resets() {
                 store.append(store_batch(piece, value), None).await.unwrap();
                 store.flush().await.unwrap();
                 sent.extend_from_slice(piece);
-                // Merged in some rounds only. A piece may be sent again.
+                // Merges run in some rounds only. The second half of some pieces is sent again.
                 if n % 3 != 1 || sent.len() == lines.len() {
                     store.merge_all().await.unwrap();
                 }

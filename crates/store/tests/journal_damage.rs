@@ -86,7 +86,7 @@ fn lacks(store: &Store) -> String {
     said[0].clone()
 }
 
-/// The manual clock of the bench is at its start time.
+/// End of the report of one damaged place. The time is the start time of the bench's manual clock.
 const SAYS: &str = concat!(
     " at 1 place of journal 00000000000000000001.journal",
     " (generation 1, begun 1970-01-01T00:00:00.000001Z) cannot be read"
@@ -274,7 +274,7 @@ async fn a_start_does_not_read_quarantined_journals() {
     let kept = bench.directory.path().join("quarantine").join(&died.name);
     let said = lacks(&*bench.open().await);
     assert!(said.ends_with(SAYS), "{said}");
-    // The journal is made unreadable, so that only the lack file can be used.
+    // The journal is made unreadable, so that only the lack file (`.journal.lack`) can be used.
     std::fs::write(&kept, vec![0; journal.len()]).unwrap();
     assert_eq!(lacks(&*bench.open().await), said);
     // If the lack file is damaged or missing, the journal is read.

@@ -120,7 +120,7 @@ fn gauge(count: i64) -> Points {
 }
 
 #[tokio::test]
-async fn values_in_pieces_become_as_small_as_in_one_batch() {
+async fn values_in_pieces_become_almost_as_small_as_in_one_batch() {
     let points = gauge(4_800);
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
         let bench = bench(rule);
@@ -157,7 +157,7 @@ const MOVED: Semantic =
     Semantic { time: 200 * MS as u64, value: None, method: tacho_chunk::Method::Linear, aggregation: None };
 
 #[tokio::test]
-async fn times_in_pieces_become_as_small_as_in_one_batch() {
+async fn times_in_pieces_become_almost_as_small_as_in_one_batch() {
     let points: Points = jittered(4_800).into_iter().map(|(at, _)| (at, 1.0)).collect();
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
         let bench = bench(rule);
@@ -318,7 +318,8 @@ proptest! {
                 batches[(to + 1) % 6].push(point(n));
             }
         }
-        // A new sample must be further from the moved samples than the largest permitted move.
+        // If a batch has every sixth sample, new samples are between samples that were moved. The distance between them must be
+        // larger than the largest permitted move.
         let percent = if deal == 2 { percent.min(30) } else { percent };
         let error_max = period * MS * percent / 100;
         let bench = bench(Some(Semantic { time: error_max as u64, ..MOVED }));

@@ -44,7 +44,7 @@ impl Disk for Watched {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_with_one_thread_keeps_merges_and_reads() {
+async fn a_store_with_one_thread_stores_merges_and_reads_samples() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Watched::default());
     let options = Options {

@@ -114,7 +114,7 @@ impl Sender {
         self.clock.set(NOW + self.horizon.max(0));
     }
 
-    /// A sample near the horizon that may or may not have expired, because its moved time decides.
+    /// The sent time of a sample near the horizon. Its moved time decides whether it has expired.
     fn doubtful(&self) -> Option<i64> {
         let mut times = (0..SAMPLES).map(|n| self.at(n));
         times.find(|at| at.abs_diff(self.horizon) <= BOUND as u64)

@@ -1,5 +1,5 @@
-//! Guarantees of the store: records are durable, read exactly once, refused with a clear error, and readable after a
-//! crash.
+//! Guarantees of the store: accepted records are durable, readable after a crash, and read exactly once. Bad records are
+//! refused with a clear error.
 
 mod common;
 
@@ -175,7 +175,7 @@ async fn a_failing_driver_is_retried_without_losing_records() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_service_resumes() {
+async fn batches_are_refused_on_a_full_disk_and_accepted_when_there_is_space() {
     let disk = FaultyDisk::default();
     let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);

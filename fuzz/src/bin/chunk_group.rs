@@ -58,7 +58,7 @@ fn write(times: &Times, members: &[(u16, ValueColumn)]) {
     }
 }
 
-/// Sets the version, the kind, the reserved bytes and the header's checksum to valid values (`docs/format/chunk.md`).
+/// Makes the prefix valid: magic bytes, version, kind, reserved bytes, header length and checksum (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<PREFIX>() else { return };
     prefix[..8].copy_from_slice(b"TCHK\x02\x01\x00\x00");

@@ -51,7 +51,7 @@ pub trait Place: Send + Sync {
     /// Makes removals from a folder durable.
     fn settle(&self, folder: &str) -> Result<()>;
 
-    /// Removes the rests of interrupted writes. The caller holds the exclusive lock.
+    /// Removes the unfinished files that interrupted writes left. The caller holds the exclusive lock.
     fn clean(&self) -> Result<()>;
 
     /// Locks the repository until the guard is dropped or this process ends. (A lock in a bucket counts for some minutes more
@@ -70,9 +70,9 @@ pub trait Incoming {
 /// Kinds of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// For readers of objects: no object is removed.
+    /// For readers. While it is held, no object is removed.
     Shared,
-    /// For writers: one at a time.
+    /// For one writer. While it is held, no other process reads or writes.
     Exclusive,
 }
 
@@ -81,7 +81,7 @@ pub type Guard = Box<dyn Send>;
 
 /// Work that takes long: where its progress goes, and whether it continues.
 pub struct Work<'a> {
-    /// Receives the work done and all work: in bytes, or for a prune in objects.
+    /// Receives the amount of work done and the total amount, in bytes. A prune counts objects instead.
     pub progress: &'a mut dyn FnMut(u64, u64),
     /// Called often. Its error ends the work.
     pub check: &'a dyn Fn() -> Result<()>,
@@ -94,8 +94,8 @@ impl<'a> Work<'a> {
         Self { progress, check, done: 0, total: 0 }
     }
 
-    pub(crate) fn advance(&mut self, bytes: u64) -> Result<()> {
-        self.done += bytes;
+    pub(crate) fn advance(&mut self, amount: u64) -> Result<()> {
+        self.done += amount;
         (self.progress)(self.done, self.total);
         (self.check)()
     }
@@ -148,7 +148,7 @@ impl Repository {
     /// Locks the repository.
     ///
     /// # Errors
-    /// `Locked` when another process uses it.
+    /// `Locked` if another process holds a lock, unless both locks are shared.
     pub fn lock(&self, lock: Lock) -> Result<Guard> {
         self.place.lock(lock).map_err(|error| match error.kind() {
             ErrorKind::Locked => Error::new(
@@ -160,7 +160,7 @@ impl Repository {
     }
 
     /// # Errors
-    /// `Invalid` if there is no repository; `Version` if a newer version made it.
+    /// `Invalid` if there is no repository; `Version` if a newer version made it; `Corrupt` if the format file is damaged.
     pub fn check_format(&self) -> Result<()> {
         match self.format()? {
             Some(()) => Ok(()),
@@ -182,7 +182,8 @@ impl Repository {
     /// Whether there is a repository. Otherwise the place is empty or absent, and can become one.
     ///
     /// # Errors
-    /// `Invalid` if the place has other files.
+    /// `Invalid` if the place has other files; `Version` if a newer version made the repository; `Corrupt` if the format file
+    /// is damaged.
     pub fn is_begun(&self) -> Result<bool> {
         if self.format()?.is_some() {
             return Ok(true);
@@ -198,7 +199,8 @@ impl Repository {
         }
     }
 
-    /// Makes an empty place a repository, and removes the rests of interrupted backups. The caller holds the exclusive lock.
+    /// Makes an empty place a repository, and removes the unfinished files of interrupted backups. The caller holds the
+    /// exclusive lock.
     ///
     /// # Errors
     /// The same as [`Repository::is_begun`].
@@ -209,7 +211,7 @@ impl Repository {
         self.place.clean()
     }
 
-    /// Removes the rests of interrupted backups. The caller holds the exclusive lock.
+    /// Removes the unfinished files of interrupted backups. The caller holds the exclusive lock.
     pub fn clean(&self) -> Result<()> {
         self.place.clean()
     }
@@ -251,7 +253,8 @@ impl Repository {
     /// Reads an object to its end. Passes all parts to `each`, and checks length and hash.
     ///
     /// # Errors
-    /// `Corrupt` if the object is missing or has other bytes. `each` may have received some of them.
+    /// `Corrupt` if the object is missing or has other bytes; the error of `each`; `Io`. After an error, `each` may have
+    /// received some of the bytes.
     pub fn read_object(
         &self,
         hash: Hash,
@@ -304,7 +307,7 @@ impl Repository {
     /// The record of a backup.
     ///
     /// # Errors
-    /// `Invalid` if there is no such backup; `Version`, `Corrupt`.
+    /// `Invalid` if there is no such backup; `Version` if a newer version wrote the record; `Corrupt` if it is damaged.
     pub fn record(&self, id: &Id) -> Result<Record> {
         match self.read_whole(&record_name(id), RECORD_BYTES_MAX)? {
             Some(bytes) => Record::decode(&bytes, id),

@@ -48,7 +48,7 @@ pub struct S3 {
 
 impl S3 {
     /// # Errors
-    /// `Invalid` for an address without a bucket, and for unusable variables of the environment.
+    /// `Invalid` for an address without a bucket or with an unusable prefix, and for unusable variables of the environment.
     pub fn new(address: &str) -> Result<Self> {
         let rest = address.strip_prefix("s3://").unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -336,10 +336,11 @@ impl Incoming for Upload<'_> {
 
 impl Drop for Upload<'_> {
     fn drop(&mut self) {
-        // If this fails, the next backup removes the rest.
+        // If the abort fails, the service keeps the parts until a rule of the bucket removes them.
         if let Some(parts) = self.parts.take() {
             let _ = self.place.runtime.block_on(parts.abort());
         }
+        // If the removal fails, the next backup or prune removes the object.
         if self.is_stored {
             let _ = self.place.remove(&self.name);
         }

@@ -69,7 +69,7 @@ impl Writer {
     }
 }
 
-/// Sorts out the series that a token does not permit.
+/// Removes the series that a token does not permit.
 struct Sorter<'a> {
     token: &'a Token,
     usage: &'a Usage,
@@ -77,11 +77,11 @@ struct Sorter<'a> {
     now: Timestamp,
 }
 
-/// The series that were sorted out, and the positions of the others in the batch of the sender.
+/// The removed series, and the positions of the other series in the sender's batch.
 #[derive(Default)]
 struct Sorted {
     refused: Refused,
-    /// By kind. `None` if no series was sorted out.
+    /// By kind. `None` if no series was removed.
     kept: Option<[Vec<usize>; 3]>,
 }
 
@@ -153,7 +153,7 @@ impl Sorted {
         }
     }
 
-    /// The answer of the store about the whole batch of the sender.
+    /// The answer about the sender's whole batch: the answer of the store, and the removed series.
     fn with(mut self, appended: Appended) -> Appended {
         let Some(kept) = self.kept else { return appended };
         if let Appended::Partly(more) = appended {

@@ -26,11 +26,11 @@ use crate::decoding::batch_bytes;
 const PROTOCOL: &str = "import";
 /// Position of the type byte in a frame.
 const TYPE_AT: usize = 4;
-/// The answer to a body that is a file of text.
+/// The answer to a body that does not begin with HELLO, such as a file of another format.
 const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
      import files of JSON lines, CSV and OpenMetrics with `tacho import FILE`; /write accepts line protocol";
 
-/// Limit on the refused records that the answer to one body names. Further ones are only counted.
+/// Limit on the reasons for refusals in one answer. Further refused records are only counted.
 const REASONS_MAX: usize = 256;
 
 pub fn routes() -> Vec<Route> {
@@ -109,7 +109,8 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame. A text has a character at the position of the frame type.
+/// Whether the body may begin with a HELLO frame. A text has a printable character at the position of the frame type, never
+/// the byte 1.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }
@@ -137,7 +138,10 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
                 refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
                 frames.push(data);
             }
-            _ => return Err(ApiError::bad("frames are not HELLO, then DICT and DATA (docs/format/wire.md)")),
+            _ => {
+                let message = "expected one HELLO frame, then DICT and DATA frames (docs/format/wire.md)";
+                return Err(ApiError::bad(message));
+            }
         }
     }
     if decoder.gathered() > 0 {

@@ -39,7 +39,7 @@ impl Route {
         Self { path, needs: (need, need), methods }
     }
 
-    /// The need of methods other than GET and HEAD.
+    /// Sets the need of the methods other than GET and HEAD.
     #[must_use]
     pub fn change(self, need: Need) -> Self {
         Self { needs: (self.needs.0, need), ..self }

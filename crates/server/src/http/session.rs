@@ -52,7 +52,7 @@ fn shown(access: &Access, session_expires: Option<Timestamp>) -> Json<Value> {
     Json(json!({ "status": "success", "data": data }))
 }
 
-/// Only the token in the body counts, so neither a cookie nor a page of another origin can begin a session.
+/// Begins a session with the token in the body. A cookie is not enough, and a request from a page of another origin is refused.
 async fn begin(
     State(app): State<Arc<App>>,
     Address(address): Address,

@@ -22,7 +22,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Makes a snapshot. The work runs to its end, even if the client disconnects: the lease then removes the snapshot.
+/// Makes a snapshot. The work runs to its end, even if the client disconnects: the snapshot is then removed when its lease ends.
 async fn create(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     params.only(&[])?;
     let snapshots = app.snapshots.clone();

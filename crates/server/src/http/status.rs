@@ -35,7 +35,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// The second and following lines are warnings.
+/// Answers `ready` in the first line. The further lines are warnings.
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     app.gate.ready().map_err(|cause| ApiError::unavailable(cause, 10))?;
     app.ready()?;
@@ -47,7 +47,7 @@ async fn metrics(State(app): State<Arc<App>>, whole: Whole) -> Response {
     ([(header::CONTENT_TYPE, text::CONTENT_TYPE)], app.metrics.text()).into_response()
 }
 
-/// A confined access gets only what is not about the records of others.
+/// Figures of the store are only for a token that has the role `read` and no selector.
 async fn status(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
     let mut status = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -60,7 +60,6 @@ async fn status(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
             "warnings": app.warnings(),
         },
     });
-    // A token that only writes learns nothing about what is stored.
     if let Some(whole) = access.whole().filter(|_| access.permits(Role::Read))
         && let (Value::Object(all), Value::Object(more)) = (&mut status, of_store(&app, app.whole(&whole)))
     {
@@ -104,7 +103,7 @@ async fn flush(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, 
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The content of `tacho inspect`. `limit` is the maximum number of listed series.
+/// The report that `tacho inspect` prints. `limit` is the maximum number of listed series.
 async fn inspect(State(app): State<Arc<App>>, whole: Whole, params: Params) -> Result<Response, ApiError> {
     let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
     let report: Report = inspect::inspect(app.whole(&whole), limit).await?;

@@ -1,4 +1,4 @@
-//! The reason why the server ends a connection, which its last frame reports.
+//! The reason why the server ends a connection. The last frame reports it to the peer.
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};

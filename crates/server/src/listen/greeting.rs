@@ -10,10 +10,11 @@ use super::farewell::Farewell;
 use crate::access::token::Role;
 use crate::access::{Access, Counted, Gate, Reason, Refusal};
 
-/// The access of the client. Its session counts until the second value is dropped.
+/// Returns the access of the client. Until the second value is dropped, the session counts for the token's limit on sessions.
 ///
 /// # Errors
-/// The last frame for a client without a valid token, or with one that does not permit it to send.
+/// The last frame for a client that has no valid token, whose token does not permit it to send, or whose token has too many
+/// sessions.
 pub(super) fn enter(
     gate: &Gate,
     hello: &Hello,

@@ -63,7 +63,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// Returns the frame after [`Self::wait`].
+    /// Returns the complete frame. Call it after [`Self::wait`].
     pub(super) fn frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
         self.frame_began = None;
         self.large = None;

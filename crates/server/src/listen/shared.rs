@@ -71,7 +71,7 @@ impl Native {
         }
     }
 
-    /// What a client may write.
+    /// A writer to the store with the rights of a client.
     pub(super) fn writer(&self, access: &Access) -> Writer {
         Writer::new(self.store.clone(), access.clone())
     }

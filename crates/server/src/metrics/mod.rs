@@ -38,7 +38,7 @@ pub struct Metrics {
     pub http_request_seconds: Family<Histogram, 1>,
     /// Number of PromQL queries, series selections and execution analyses in progress.
     pub queries_running: Family<Gauge, 0>,
-    /// Number of those cancelled because their client disconnected, or because of a timeout.
+    /// Number of such requests that were cancelled because their client disconnected, or because of a timeout.
     pub queries_cancelled: Family<Counter, 0>,
     pub tls: tls::TlsFigures,
     pub access: access::AccessFigures,

@@ -119,7 +119,7 @@ pub struct Reader {
     todo: VecDeque<Selected>,
     /// The unread ranges of the first series of `todo`. `None` before that series is begun.
     slices: Option<VecDeque<TimeRange>>,
-    /// Bounds of the first series of `todo`.
+    /// Error bounds of the first series of `todo`.
     bounds: Bounds,
     any: bool,
     pub totals: Totals,

@@ -83,7 +83,8 @@ impl Wanted {
 /// Searches the series. Keeps at most `limit` entries.
 ///
 /// # Errors
-/// `Limit` when the found entries are too long together, or the pattern is too costly.
+/// `Limit` when the found entries are too long together, or the pattern is too costly; `Closed` when the search is cancelled;
+/// errors of the store. Unreadable records are no error: they are in the result.
 pub async fn search(
     store: View,
     series: Vec<Selected>,

@@ -15,10 +15,11 @@ use crate::access::View;
 pub const TIME_MAX: Duration = Duration::from_secs(1);
 /// Limit on the values of a label that are compared, bytes.
 const VALUES_BYTES_MAX: usize = 4 << 20;
-/// Limit on the labels that have the wanted name as a value.
+/// Limit on the listed labels that have the wanted name as a value.
 const LABELS_MAX: usize = 3;
 
-/// What a selector matches: the number of series of each kind and, if one of its labels has no series, that label.
+/// What a selector matches: the number of series of each kind. If there are none because no series has one of the selector's
+/// labels or values: that label or value.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matched {
     pub sample: usize,
@@ -38,7 +39,8 @@ pub struct Unknown {
     pub labels: Vec<String>,
 }
 
-/// `None` when the search was stopped because `waits` returned false.
+/// Counts the series that a selector matches. If there are none, finds the label or value that no series has. `None` when the
+/// search was stopped because `waits` returned false.
 pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> Option<Matched> {
     let count = |kind| Some(store.find_while(kind, matchers, waits)?.len());
     let mut out = Matched {

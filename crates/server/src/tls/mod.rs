@@ -97,7 +97,7 @@ impl Tls {
         Ok(Box::new(TlsAcceptor::from(config).accept(stream).await?))
     }
 
-    /// Logs the refusals if a line is due.
+    /// Adds a new refusal, and logs the refusals if a line is due.
     fn log_refusals(&self, new: Option<Refusal>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         new.into_iter().for_each(|refusal| refusals.add(refusal));
@@ -110,8 +110,8 @@ impl Tls {
     }
 }
 
-/// If the listener uses TLS, does the handshake of a connection. Stops at `shutdown`. Before the handshake, `wrap` wraps the
-/// socket. Failures are counted and logged.
+/// If the listener uses TLS, does the handshake of a connection. Before the handshake, `wrap` wraps the socket. Failures are
+/// counted and logged. Returns `None` after a failure, and at `shutdown`.
 pub async fn open<S: Io + 'static>(
     (listener, tls): (&'static str, Option<&Tls>),
     socket: TcpStream,

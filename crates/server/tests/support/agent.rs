@@ -14,7 +14,7 @@ use tacho_model::{Body, Entry, Event, EventKind, OperationKind, Sample, Value};
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Ids of [`dictionary`].
+/// Ids of the series that [`dictionary`] defines.
 pub const SERIES: u64 = 1;
 pub const LOG: u64 = 2;
 pub const OTHER: u64 = 3;

@@ -57,7 +57,7 @@ pub fn broken() -> io::Error {
 pub enum Harm {
     /// One bit is flipped.
     Bit,
-    /// A sector was never written.
+    /// A sector has zeros, as if it was never written.
     Zeros,
     /// A sector has the bytes of another sector.
     Misdirected,

@@ -18,7 +18,7 @@ pub struct File {
     stable: Vec<u8>,
     /// Sectors in which `seen` may differ from `stable`, and which the next sync writes.
     dirty: BTreeSet<u64>,
-    /// Sectors that a failed sync has marked as clean: no later sync writes them, unless they are written again.
+    /// Sectors that a failed sync has marked as clean: no later sync writes them, unless a program writes to them again.
     dropped: BTreeSet<u64>,
     /// Sectors that cannot be read.
     bad: BTreeSet<u64>,

@@ -280,7 +280,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes bytes to a file, as many as the outcome permits.
+    /// Writes bytes to a file, as many as the outcome and the free space permit.
     fn write(&mut self, id: u64, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
         let outcome = self.begin("write", path);
         self.note(|| format!("  {} bytes at {at}, hash {:x}", bytes.len(), fault::hash(bytes)));

@@ -1,4 +1,5 @@
-//! Groups of series with their chunks in one partition, and the member numbers of series (`docs/format/keys.md`).
+//! The groups of series, and the member number of each series in its groups. The chunks of one group are in one partition
+//! (`docs/format/keys.md`).
 
 use std::collections::HashMap;
 

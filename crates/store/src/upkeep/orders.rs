@@ -13,13 +13,13 @@ use crate::{Error, ErrorKind, Result};
 
 /// Limit on callers that wait for one order.
 const WAITING_MAX: usize = 64;
-/// Retry delay for further callers. A merge of everything takes minutes.
+/// Retry delay for callers above the limit. Short compared with a merge of everything, which takes minutes.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Merges everything flushed without a pause.
+    /// Merges all flushed records, without pauses between the merges.
     MergeAll,
     /// Applies all rules and deletions now.
     Sweep,

@@ -90,7 +90,7 @@ fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
 }
 
 impl Answer {
-    /// Removes series above `limit` and frees their memory.
+    /// Makes an answer of the first `limit` series. The memory of the other series is freed.
     ///
     /// # Errors
     /// When the points or the labels exceed their limit.

@@ -25,7 +25,7 @@ pub struct Fetched {
 
 /// Why the samples were not read.
 pub enum Failed {
-    /// The limit on samples or series is exceeded.
+    /// The limit on samples is exceeded.
     Over(ApiError),
     Other(ApiError),
 }

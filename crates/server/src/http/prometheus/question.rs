@@ -175,7 +175,7 @@ impl Attempt {
         .await
     }
 
-    /// Counts a query that the limit of its token ends. A light attempt is repeated, so it does not count.
+    /// Counts a query that fails because of the limit of its token. A light attempt is repeated, so it does not count.
     fn count_limit(&self, limits: &Limits) {
         let access = &self.question.access;
         if self.heavy != Heavy::No && access.query_samples_max() == Some(limits.samples_max) {
