@@ -68,7 +68,7 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
             if bytes == 0 {
                 break;
             }
-            file.append(&part[..bytes])?;
+            file.append(part.get(..bytes).unwrap_or_default())?;
             at += bytes as u64;
         }
         // The earlier process may have failed to sync its bytes.
