@@ -7,7 +7,6 @@ mod support;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use place::Place;
 use serde_json::Value;
@@ -264,7 +263,11 @@ fn an_interrupted_import_resumes_without_duplicates() {
         let n = 400_000;
         let file = place.file("rows.jsonl", rows(n).as_bytes());
         interrupt(&place.server.url(), &file, signal);
-        std::thread::sleep(Duration::from_millis(50));
+        // The only connection is then the one that gets the metrics, so no request of the interrupted import is left.
+        wait_for("the end of the connections of the import", || {
+            let metrics = place.server.get("/metrics").text();
+            metrics.contains("tacho_connections{listener=\"http\"} 1\n").then_some(())
+        });
         let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{signal}: {stderr}");
         assert!(stderr.contains("resuming after"), "{signal}: {stderr}");

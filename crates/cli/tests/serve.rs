@@ -233,8 +233,9 @@ fn refused_series_and_exact_counters_are_logged() {
         for part in expect {
             assert!(line.contains(part), "{part:?} in {line}");
         }
-        std::thread::sleep(std::time::Duration::from_millis(1_500));
-        assert_eq!(server.log().matches(expect[0]).count(), 1, "{}", server.log());
+        let (status, log) = server.stop_with_log();
+        assert!(status.success(), "{log}");
+        assert_eq!(log.matches(expect[0]).count(), 1, "{log}");
     };
     let ids: String = (0..9).map(|id| format!("up,id={id} value=1\n")).collect();
     let refused = "new series are refused";

@@ -266,11 +266,7 @@ fn changed_certificates_are_used_without_a_restart() {
     let server = start(&place.path().join("data"), &pair, &[]);
     let answers =
         |authority: &Authority| ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]).status.success();
-    let until = |told: &str| {
-        while !server.log().contains(told) {
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    };
+    let until = |told: &str| wait_for(told, || server.log().contains(told).then_some(()));
     assert!(answers(&old) && !answers(&new));
     new.sign("server");
     until("new TLS certificates are in use");

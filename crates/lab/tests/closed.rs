@@ -50,10 +50,7 @@ async fn converse(stream: TcpStream, seen: Arc<Mutex<Seen>>) {
         let answer: &[u8] = match path.as_str() {
             "/missing" => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
             "/hangup" => return,
-            "/slow" => {
-                tokio::time::sleep(Duration::from_secs(60)).await;
-                return;
-            }
+            "/slow" => std::future::pending().await,
             _ => b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
         };
         if stream.get_mut().write_all(answer).await.is_err() {
@@ -64,7 +61,7 @@ async fn converse(stream: TcpStream, seen: Arc<Mutex<Seen>>) {
 
 fn settings(target: String, mix: &str, stop: Stop) -> Settings {
     let mix = Mix::parse(mix).unwrap();
-    Settings { target, connections: 4, stop, timeout: Duration::from_millis(300), mix, run: 7 }
+    Settings { target, connections: 4, stop, timeout: Duration::from_secs(60), mix, run: 7 }
 }
 
 async fn load(mix: &str, stop: Stop) -> (Report, Seen) {
@@ -96,7 +93,10 @@ async fn failures_are_counted_by_cause() {
 
 #[tokio::test]
 async fn a_silent_server_times_out() {
-    let (report, _) = load("1 GET /slow", Stop::Requests(4)).await;
+    let target = serve(Arc::default()).await;
+    let timeout = Duration::from_secs(1);
+    let settings = Settings { timeout, ..settings(target, "1 GET /slow", Stop::Requests(4)) };
+    let report = run(settings, Arc::default()).await.unwrap();
     assert_eq!(report.failures().timeout, 4);
 }
 
@@ -111,7 +111,9 @@ async fn a_run_ends_after_its_duration_or_when_the_caller_stops_it() {
         settings(target, "1 GET /ok", Stop::After(Duration::from_secs(600))),
         progress.clone(),
     ));
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    while progress.succeeded() == 0 && !running.is_finished() {
+        tokio::task::yield_now().await;
+    }
     progress.stop();
     let report = running.await.unwrap().unwrap();
     assert_eq!(report.succeeded(), progress.succeeded());

@@ -38,8 +38,10 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
         let (store, options) = (store.clone(), options.clone());
         // Walking the index may take long.
         let look = tokio::task::spawn_blocking(move || {
-            refused.look(&store, &options);
-            rules.look(&store, &options);
+            if let Some(refused) = refused.look(&store, &options) {
+                refused.log();
+            }
+            rules.look(&store, &options).into_iter().for_each(Lossy::log);
             (refused, rules)
         });
         match look.await {
@@ -59,21 +61,27 @@ struct Refused {
     last: Option<Instant>,
 }
 
+/// A warning about refused series: their number, and the limit.
+#[derive(Debug, PartialEq, Eq)]
+struct NewRefused(u64, String);
+
+impl NewRefused {
+    fn log(self) {
+        let Self(refused, limit) = self;
+        tracing::warn!(refused, limit, "new series are refused, `tacho cardinality` shows their labels");
+    }
+}
+
 impl Refused {
-    fn look(&mut self, store: &Store, options: &Options) {
+    fn look(&mut self, store: &Store, options: &Options) -> Option<NewRefused> {
         let stats = store.stats();
         let seen = std::mem::replace(&mut self.seen, stats.series_refused);
         let new = seen - self.told;
         if new == 0 || self.last.is_some_and(|last| last.elapsed() < REFUSED_EVERY) {
-            return;
+            return None;
         }
         (self.told, self.last) = (seen, Some(Instant::now()));
-        let limit = limit(store, &stats, options);
-        tracing::warn!(
-            refused = new,
-            limit,
-            "new series are refused, `tacho cardinality` shows their labels"
-        );
+        Some(NewRefused(new, limit(store, &stats, options)))
     }
 }
 
@@ -107,41 +115,126 @@ struct Rules {
     last: Option<Instant>,
 }
 
+/// A warning about counters that a rule matches.
+#[derive(Debug, PartialEq, Eq)]
+struct Lossy {
+    rule: String,
+    counters: Vec<String>,
+    message: &'static str,
+}
+
+impl Lossy {
+    fn log(self) {
+        let Self { rule, counters, message } = self;
+        let names = counters.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        tracing::warn!(rule, counters = counters.len(), names, "{message}");
+    }
+}
+
+const STAYS_EXACT: &str = "values of counters stay exact, although the rule permits a loss";
+const WRONG_RATES: &str =
+    "rates over counters downsampled by this rule are wrong: put a rule with keep = \"last\" before it";
+
 impl Rules {
-    fn look(&mut self, store: &Store, options: &Options) {
+    /// The counters that rules match, each counter once.
+    fn look(&mut self, store: &Store, options: &Options) -> Vec<Lossy> {
         if self.last.is_some_and(|last| last.elapsed() < RULES_EVERY) {
-            return;
+            return Vec::new();
         }
         self.last = Some(Instant::now());
         let policies = &options.policies;
-        for (at, rule) in policies.semantic.iter().enumerate().filter(|(_, rule)| rule.then.value.is_some()) {
-            let rule_name = format!("{} of [[semantic]]", at + 1);
-            self.tell(
-                store,
-                rule_name,
-                &rule.matchers,
-                "values of counters stay exact, although the rule permits a loss",
-            );
-        }
+        let semantic = policies.semantic.iter().enumerate().filter(|(_, rule)| rule.then.value.is_some());
+        let semantic =
+            semantic.map(|(at, rule)| (format!("{} of [[semantic]]", at + 1), &*rule.matchers, STAYS_EXACT));
         let is_count = |how| matches!(how, Aggregate::Last | Aggregate::Max);
-        let thinned = policies.downsampling.iter().enumerate();
-        for (at, rule) in thinned.filter(|(_, rule)| !is_count(rule.then.to.how)) {
-            let rule_name = format!("{} of [[downsampling]]", at + 1);
-            let message = "rates over counters downsampled by this rule are wrong: put a rule with keep = \"last\" before it";
-            self.tell(store, rule_name, &rule.matchers, message);
-        }
+        let thinned =
+            policies.downsampling.iter().enumerate().filter(|(_, rule)| !is_count(rule.then.to.how));
+        let thinned = thinned
+            .map(|(at, rule)| (format!("{} of [[downsampling]]", at + 1), &*rule.matchers, WRONG_RATES));
+        semantic
+            .chain(thinned)
+            .filter_map(|(rule, matchers, message)| {
+                let counters = self.new_counters(store, &rule, matchers);
+                (!counters.is_empty()).then_some(Lossy { rule, counters, message })
+            })
+            .collect()
     }
 
-    /// Logs the counters that a rule matches, each counter once.
-    fn tell(&mut self, store: &Store, rule: String, matchers: &[Matcher], message: &str) {
+    /// The counters that a rule matches and that were not returned before.
+    fn new_counters(&mut self, store: &Store, rule: &str, matchers: &[Matcher]) -> Vec<String> {
         let names =
             store.label_values(Kind::Sample, NAME, &[matchers.to_vec()], &|| true).unwrap_or_default();
-        let new = names.into_iter().filter(|name| is_counter_name(name));
-        let new: Vec<String> = new.filter(|name| self.told.insert((rule.clone(), name.clone()))).collect();
-        if !new.is_empty() {
-            let counters = new.len();
-            let names = new.into_iter().take(NAMES_MAX).collect::<Vec<_>>().join(", ");
-            tracing::warn!(rule, counters, names, "{message}");
+        let counters = names.into_iter().filter(|name| is_counter_name(name));
+        counters.filter(|name| self.told.insert((rule.to_owned(), name.clone()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_chunk::Aggregation;
+    use tacho_model::{Batch, Labels, ManualClock, Sample, SampleSeries, Value};
+    use tacho_store::MemoryDriver;
+    use tacho_store::policy::{Downsampling, Policies, Rule};
+    use tacho_store::threads::Threads;
+
+    use super::*;
+
+    async fn append(store: &Store, pairs: impl IntoIterator<Item = [(&str, &str); 2]>) {
+        let series = pairs.into_iter().map(|pairs| SampleSeries {
+            labels: Arc::new(Labels::new(pairs).unwrap()),
+            samples: vec![Sample { at: 1, value: Value::F64(1.0) }],
+        });
+        store.append(Batch { samples: series.collect(), ..Batch::default() }, None).await.unwrap();
+    }
+
+    async fn open(options: &Options) -> (Arc<Store>, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let (driver, clock) = (Arc::new(MemoryDriver::new()), Arc::new(ManualClock::new(0)));
+        let store = Store::open(driver, directory.path(), options.clone(), clock).await.unwrap();
+        (store, directory)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_series_are_reported_once_and_at_most_every_minute() {
+        let options = Options { threads: Threads::One, series_max: 4, ..Options::default() };
+        let (store, _directory) = open(&options).await;
+        let ids: Vec<String> = (0..12).map(|id| id.to_string()).collect();
+        let some = |range: std::ops::Range<usize>| ids[range].iter().map(|id| [(NAME, "up"), ("id", id)]);
+        let mut refused = Refused::default();
+        append(&store, some(0..9)).await;
+        let mut looks = Vec::new();
+        for second in 0..180 {
+            if let Some(warning) = refused.look(&store, &options) {
+                looks.push((second, warning));
+            }
+            if second == 5 {
+                append(&store, some(9..12)).await;
+            }
+            tokio::time::advance(LOOK).await;
         }
+        let warning = |refused| NewRefused(refused, "series_max = 4".to_owned());
+        assert_eq!(looks, [(1, warning(5)), (61, warning(3))]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_counter_of_a_rule_is_reported_once() {
+        let then = Downsampling { after: 1, to: Aggregation { step: 60, how: Aggregate::Mean } };
+        let rule = Rule { matchers: vec![Matcher::equal("host", "h")], then };
+        let policies = Arc::new(Policies { downsampling: vec![rule], ..Policies::default() });
+        let options = Options { threads: Threads::One, policies, ..Options::default() };
+        let (store, _directory) = open(&options).await;
+        let (mut rules, mut looks) = (Rules::default(), Vec::new());
+        append(&store, ["a_total", "a"].map(|name| [(NAME, name), ("host", "h")])).await;
+        for second in 0..1_800 {
+            looks.extend(
+                rules.look(&store, &options).into_iter().map(|found| (second, found.rule, found.counters)),
+            );
+            if second == 5 {
+                append(&store, ["a_sum", "a_total"].map(|name| [(NAME, name), ("host", "h")])).await;
+            }
+            tokio::time::advance(LOOK).await;
+        }
+        let found = |second, name: &str| (second, "1 of [[downsampling]]".to_owned(), vec![name.to_owned()]);
+        assert_eq!(looks, [found(0, "a_total"), found(600, "a_sum")]);
     }
 }

@@ -3,7 +3,7 @@
 #[path = "support/agent.rs"]
 mod agent;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use tacho_server::metrics::Metrics;
 use tacho_server::shutdown::{self, Trigger};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::threads::Threads;
 use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -47,7 +48,17 @@ fn start_with(connections_max: usize, options: Options) -> Running {
 }
 
 fn start_patient(connections_max: usize, options: Options, patience: Patience) -> Running {
-    let runtime = Runtime::new().unwrap();
+    start_on(Runtime::new().unwrap(), connections_max, options, patience)
+}
+
+/// A server whose clock is advanced only by [`Running::pass`]. Clients run in [`Running::client`].
+fn start_with_stopped_clock() -> Running {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let options = Options { threads: Threads::One, ..Options::default() };
+    start_on(runtime.unwrap(), 64, options, Patience::default())
+}
+
+fn start_on(runtime: Runtime, connections_max: usize, options: Options, patience: Patience) -> Running {
     let directory = tempfile::tempdir().unwrap();
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let disk = FaultyDisk::default();
@@ -74,6 +85,21 @@ impl Running {
         let series = self.store.find(Kind::Sample, &[name]);
         let read = |id| self.runtime.block_on(self.store.samples(id, TimeRange::ALL)).unwrap();
         series.into_iter().flat_map(|(id, _)| read(id)).collect()
+    }
+
+    /// Runs the code of a client on a server with a stopped clock. A paused clock does not advance while blocking code runs.
+    fn client<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.runtime.block_on(async { tokio::task::spawn_blocking(work).await.unwrap() })
+    }
+
+    /// Advances a stopped clock, and lets the tasks of the server run.
+    fn pass(&self, time: Duration) {
+        self.runtime.block_on(async {
+            tokio::time::advance(time).await;
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        });
     }
 
     fn received(&self) -> [u64; 3] {
@@ -344,55 +370,62 @@ fn shutdown_acknowledges_received_frames_and_sends_the_reason() {
     server.runtime.block_on(server.listener).unwrap();
 }
 
-#[test]
-fn silent_and_slow_peers_are_cut_off() {
-    let short = Duration::from_millis(300);
-    let usual = Patience::default();
-    // Only one timeout is short at a time, because a busy machine may be slow in the other phases.
-    let expect_end = |patience: Patience, usual: Duration, last: fn(SocketAddr) -> Option<ServerFrame>| {
-        let server = start_patient(64, Options::default(), patience);
-        let begun = std::time::Instant::now();
-        assert_eq!(last(server.at), None);
-        let taken = begun.elapsed();
-        assert!((short..usual).contains(&taken), "{taken:?} is not in {short:?} to {usual:?}");
-        assert_eq!(server.samples(), []);
-    };
-    expect_end(Patience { greeting: short, ..usual }, usual.greeting, |at| {
-        Raw::connect(at).unwrap().receive()
-    });
-    expect_end(Patience { silence: short, ..usual }, usual.silence, |at| Agent::open(at, 12).receive());
-    expect_end(Patience { frame: short, ..usual }, usual.frame, |at| {
-        let (sender, mut receiver) = Agent::open(at, 13).split();
-        let dripping = std::thread::spawn(move || drip(sender));
-        let last = receiver.receive();
-        dripping.join().unwrap();
-        last
-    });
+/// The server closes the connection when `limit` has passed, and not earlier.
+fn expect_end_after(server: &Running, limit: Duration, stream: TcpStream) {
+    let moment = Duration::from_millis(10);
+    server.pass(limit - moment);
+    stream.set_nonblocking(true).unwrap();
+    let early = stream.peek(&mut [0]).expect_err("no byte, and the connection is open");
+    assert_eq!(early.kind(), ErrorKind::WouldBlock);
+    stream.set_nonblocking(false).unwrap();
+    server.pass(2 * moment);
+    assert_eq!(server.client(move || stream.peek(&mut [0])).unwrap(), 0);
 }
 
-/// Sends a frame byte by byte until the server closes the connection. The whole frame would take days.
-fn drip(mut sender: TcpStream) {
-    let mut bytes = content::frame(1);
-    bytes[..4].copy_from_slice(&FRAME_BODY_BYTES_MAX.to_le_bytes());
-    for byte in bytes.into_iter().chain(std::iter::repeat(0)) {
-        if sender.write_all(&[byte]).is_err() {
-            return;
+/// Sends a heartbeat. The server has then read all earlier frames.
+fn beat(server: &Running, mut agent: Agent) -> Agent {
+    server.client(move || {
+        agent.ping(Ping::default());
+        assert!(matches!(agent.receive(), Some(ServerFrame::Pong(_))));
+        agent
+    })
+}
+
+#[test]
+fn a_peer_without_a_greeting_is_cut_off() {
+    let server = start_with_stopped_clock();
+    let at = server.at;
+    let raw = server.client(move || Raw::connect(at).unwrap());
+    let open = server.metrics.connections.with(["native"]);
+    let begun = std::time::Instant::now();
+    server.client(move || {
+        while open.get() == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not accept the connection");
+            std::thread::yield_now();
         }
-        std::thread::sleep(Duration::from_millis(40));
-    }
+    });
+    expect_end_after(&server, Patience::default().greeting, raw.stream);
+}
+
+#[test]
+fn a_silent_peer_is_cut_off() {
+    let server = start_with_stopped_clock();
+    let at = server.at;
+    let agent = server.client(move || Agent::open(at, 12));
+    let (stream, _) = beat(&server, agent).split();
+    expect_end_after(&server, Patience::default().silence, stream);
 }
 
 #[test]
 fn heartbeats_keep_a_connection() {
-    let silence = Duration::from_secs(4);
-    let server = start_patient(64, Options::default(), Patience { silence, ..Patience::default() });
-    let mut living = Agent::open(server.at, 14);
-    let begun = std::time::Instant::now();
-    while begun.elapsed() < silence + silence / 4 {
-        std::thread::sleep(silence / 16);
-        living.ping(Ping::default());
-        assert!(matches!(living.receive(), Some(ServerFrame::Pong(_))), "{:?}", begun.elapsed());
+    let server = start_with_stopped_clock();
+    let at = server.at;
+    let mut living = server.client(move || Agent::open(at, 14));
+    for _ in 0..10 {
+        living = beat(&server, living);
+        server.pass(Patience::default().silence / 2);
     }
+    beat(&server, living);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time limit for a server to start, to stop, or to answer.
@@ -31,6 +32,8 @@ pub struct Server {
     pub records: SocketAddr,
     pub data: PathBuf,
     log: Arc<Mutex<String>>,
+    /// Ends at the end of stderr.
+    collector: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -83,16 +86,17 @@ impl Server {
             .stderr(log)
             .spawn()
             .expect("tacho can be started");
-        let log = child.stderr.take().map_or_else(Arc::default, collect);
+        let (log, collector) = child.stderr.take().map(collect).unzip();
+        let log: Arc<Mutex<String>> = log.unwrap_or_default();
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         stdout.read_line(&mut line).expect("stdout can be read");
         let Some((http, records)) = listening(&line) else {
             let status = child.wait().expect("child can be waited for");
-            std::thread::sleep(Duration::from_millis(50));
+            collector.map(JoinHandle::join).transpose().expect("stderr can be read");
             return Err((status, log.lock().unwrap().clone()));
         };
-        Ok(Self { child, http, records, data: data.to_owned(), log })
+        Ok(Self { child, http, records, data: data.to_owned(), log, collector })
     }
 
     pub fn pid(&self) -> u32 {
@@ -112,6 +116,17 @@ impl Server {
 
     /// Sends SIGTERM. Returns the exit status of the server.
     pub fn stop(mut self) -> ExitStatus {
+        self.terminate()
+    }
+
+    /// The same as [`Server::stop`], and returns the complete stderr.
+    pub fn stop_with_log(mut self) -> (ExitStatus, String) {
+        let status = self.terminate();
+        self.collector.take().map(JoinHandle::join).transpose().expect("stderr can be read");
+        (status, self.log())
+    }
+
+    fn terminate(&mut self) -> ExitStatus {
         let sent = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().expect("kill runs");
         assert!(sent.success(), "SIGTERM could not be sent");
         let begun = Instant::now();
@@ -155,16 +170,17 @@ fn listening(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((http.parse().ok()?, records.parse().ok()?))
 }
 
-fn collect(mut stderr: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+/// Collects a stream until its end.
+fn collect(mut stderr: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let log = Arc::new(Mutex::new(String::new()));
     let writer = log.clone();
-    std::thread::spawn(move || {
+    let collector = std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(n @ 1..) = stderr.read(&mut buffer) {
             writer.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..n]));
         }
     });
-    log
+    (log, collector)
 }
 
 /// A whole response.

@@ -142,12 +142,12 @@ mod tests {
         dripping.await.unwrap();
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_slow_peer_is_cut_off() {
         cut_off(1 << 20).await;
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_slow_peer_of_a_stream_of_small_frames_is_cut_off() {
         cut_off(200).await;
     }

@@ -131,3 +131,34 @@ impl<'a> Incoming<'a> {
         let _ = tokio::time::timeout(LINGER_TIME_MAX, discard).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tacho_ingest::wire::FRAME_BODY_BYTES_MAX;
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::metrics::registry::Counter;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_sends_a_frame_byte_by_byte_is_cut_off() {
+        let patience = Patience::default();
+        let large_frames = LargeFrames::new(1, Counter::default());
+        let (ours, mut theirs) = tokio::io::duplex(1_024);
+        let (read, _write) = tokio::io::split(Box::new(ours) as Socket);
+        let mut incoming = Incoming::new(read, patience, &large_frames);
+        // The complete frame would take days.
+        let drip = async {
+            for byte in FRAME_BODY_BYTES_MAX.to_le_bytes().into_iter().chain(std::iter::repeat(0)) {
+                theirs.write_all(&[byte]).await.unwrap();
+                tokio::time::sleep(patience.silence / 5).await;
+            }
+        };
+        let begun = Instant::now();
+        tokio::select! {
+            ended = incoming.wait() => assert!(matches!(ended, Err(Ended::Silent)), "{ended:?}"),
+            () = drip => unreachable!("the bytes do not end"),
+        }
+        assert_eq!(begun.elapsed().as_secs(), patience.frame.as_secs());
+    }
+}
