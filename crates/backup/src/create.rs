@@ -36,7 +36,7 @@ pub struct Created {
 /// Backs up `source`. Holds the exclusive lock of the repository.
 ///
 /// # Errors
-/// `Locked` when another process uses the repository; `Invalid` if its place has other files; `StorageFull`; `Corrupt` when
+/// `Locked` when another process uses the repository, or a server has begun to use a directory at rest; `Invalid` if its place has other files; `StorageFull`; `Corrupt` when
 /// the bytes read back differ from those written, or a file became shorter; `Io`; the error of `work.check`. After an error
 /// no backup was made.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
@@ -77,6 +77,7 @@ pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut 
         return Err(Error::corrupt("id of the backup exists already: retry").with("backup", &record.id));
     }
     (work.check)()?;
+    source.check_at_rest()?;
     repository.put_record(&record)?;
     Ok(Created { record, objects, bytes })
 }
@@ -112,9 +113,9 @@ impl Copier<'_> {
     /// Saves one file. Returns the name of its object.
     fn save(&mut self, name: &str, mut file: OpenFile, work: &mut Work<'_>) -> Result<Hash> {
         let bytes = file.facts.bytes;
-        // In `chunks/`, segment files are only appended to, and the manifest is replaced by a new file, so equal facts mean
-        // equal bytes. All other files are read again.
-        let unchanged = name.starts_with("chunks/").then(|| self.saved.get(&(name.to_owned(), file.facts)));
+        // Segment files are only appended to, so equal facts mean equal bytes. All other files are small and read again.
+        let is_segment = name.starts_with("chunks/") && name.ends_with(".segment");
+        let unchanged = is_segment.then(|| self.saved.get(&(name.to_owned(), file.facts)));
         if let Some(hash) = unchanged.flatten()
             && self.objects.get(hash) == Some(&bytes)
         {

@@ -25,8 +25,9 @@ pub struct Verified {
     pub objects: u64,
     pub bytes: u64,
     pub faults: Vec<Fault>,
-    /// Objects that no readable backup needs: rests of interrupted backups, which a prune removes.
-    pub unused: u64,
+    /// Objects that no backup needs: rests of interrupted backups, which a prune removes. `None` if a record is unreadable,
+    /// because it may need any object.
+    pub unused: Option<u64>,
 }
 
 /// Verifies the backups with these ids, or all of them.
@@ -42,12 +43,13 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
         return Err(Error::invalid(format!("no backup {absent} in {}", repository.location())));
     }
     let mut needed: BTreeMap<(Hash, u64), Vec<Id>> = BTreeMap::new();
-    let mut used = HashSet::new();
+    let (mut used, mut is_known) = (HashSet::new(), true);
     for id in &all {
         let is_wanted = only.is_empty() || only.contains(id);
         let record = match repository.record(id) {
             Ok(record) => record,
             Err(reason) if is_damage(&reason) => {
+                is_known = false;
                 let fault = Fault { object: None, reason, backups: vec![id.clone()] };
                 verified.faults.extend(is_wanted.then_some(fault));
                 continue;
@@ -67,7 +69,8 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
             }
         }
     }
-    verified.unused = repository.objects()?.keys().filter(|hash| !used.contains(hash)).count() as u64;
+    let objects = repository.objects()?;
+    verified.unused = is_known.then(|| objects.keys().filter(|hash| !used.contains(hash)).count() as u64);
     work.total = needed.keys().map(|(_, bytes)| bytes).fold(0, |sum, bytes| sum.saturating_add(*bytes));
     for ((hash, bytes), backups) in needed {
         verified.objects += 1;

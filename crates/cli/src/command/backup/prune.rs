@@ -57,8 +57,9 @@ impl Prune {
             println!("{} {id}", if self.dry_run { "would remove" } else { "removed" });
         }
         println!(
-            "{}, {} kept; {} of {} {}",
-            units::counted(pruned.removed.len() as u64, "backup removed", "backups removed"),
+            "{} {}, {} kept; {} of {} {}",
+            units::counted(pruned.removed.len() as u64, "backup", "backups"),
+            if self.dry_run { "would be removed" } else { "removed" },
             units::count(pruned.kept.len() as u64),
             units::counted(pruned.objects, "object", "objects"),
             units::bytes(pruned.bytes),

@@ -65,8 +65,8 @@ fn print(verified: &Verified) {
         units::bytes(verified.bytes),
         units::counted(verified.objects, "object", "objects"),
     );
-    if verified.unused > 0 {
-        let unused = units::counted(verified.unused, "object is", "objects are");
+    if let Some(unused @ 1..) = verified.unused {
+        let unused = units::counted(unused, "object is", "objects are");
         println!("{unused} in no backup; tacho backup prune removes them");
     }
 }
