@@ -48,7 +48,7 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
         let is_wanted = only.is_empty() || only.contains(id);
         let record = match repository.record(id) {
             Ok(record) => record,
-            Err(reason) if is_damage(&reason) => {
+            Err(reason) if is_damage(&reason) || reason.kind() == ErrorKind::Io => {
                 is_known = false;
                 let fault = Fault { object: None, reason, backups: vec![id.clone()] };
                 verified.faults.extend(is_wanted.then_some(fault));

@@ -457,6 +457,9 @@ fn unused_objects_are_counted_only_if_all_records_can_be_read() {
     fs::write(&path, b"damaged").unwrap();
     assert_eq!(unused(), None);
     fs::remove_file(&path).unwrap();
+    symlink("nowhere", &path).unwrap();
+    assert!(place.verify().unwrap()[0].contains("it is a symbolic link"), "a fault, not an error");
+    fs::remove_file(&path).unwrap();
     assert_eq!(unused(), Some(1));
     fs::write(&path, bytes).unwrap();
     assert_eq!(unused(), Some(0));

@@ -160,8 +160,16 @@ fn verify_and_prune_report_their_results() {
     assert_eq!(code, 1);
     assert!(stderr.contains("object has other bytes"), "{stderr}");
     assert!(!out.exists());
-    // The next backup writes a removed object again.
+    // Another hint is for records.
+    let record = at.join("backups/20260101T000000Z-0000");
+    fs::write(&record, "damaged").unwrap();
     fs::remove_file(&object).unwrap();
+    let (_, stderr) = failure(&["backup", "verify", text(&at), "20260101T000000Z-0000"]);
+    assert!(stderr.contains("hint: move the unreadable record away"), "{stderr}");
+    let (_, stderr) = failure(&["backup", "prune", text(&at), "--keep-last", "1"]);
+    assert!(stderr.contains("hint: tacho backup verify names all damage"), "{stderr}");
+    fs::remove_file(&record).unwrap();
+    // The next backup writes a removed object again.
     json(&["backup", "create", text(&data), text(&at)]);
     json(&["backup", "verify", text(&at)]);
     json(&["restore", text(&at), text(&out)]);

@@ -79,7 +79,11 @@ impl DirectoryLock {
 /// destination truncated, and does not wait for the writer of a FIFO.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
+    let file = opened.map_err(|error| match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => io::Error::other("it is a symbolic link"),
+        _ => error,
+    })?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
@@ -134,9 +138,11 @@ mod tests {
         std::os::unix::fs::symlink(&other, linked.join(FILE)).unwrap();
         let made = std::process::Command::new("mkfifo").arg(piped.join(FILE)).status().unwrap();
         assert!(made.success());
-        for directory in [&linked, &piped] {
-            DirectoryLock::acquire(directory).unwrap_err();
-            DirectoryLock::share(directory).unwrap_err();
+        for (directory, why) in [(&linked, "it is a symbolic link"), (&piped, "it is not a regular file")] {
+            let shared = DirectoryLock::share(directory).unwrap_err();
+            for error in [DirectoryLock::acquire(directory).unwrap_err(), shared] {
+                assert!(error.to_string().ends_with(why), "{error}");
+            }
         }
         assert_eq!(std::fs::read(&other).unwrap(), b"kept");
     }

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tacho_api::units;
 use tacho_backup::{Keep, Pruned, Work, prune};
+use tacho_store::ErrorKind;
 
 use super::stop::Stop;
 use super::{existing, failed};
@@ -43,7 +44,10 @@ impl Prune {
         let pruned = findings::with_progress("prune", |progress| {
             prune(&repository, keep, self.dry_run, &mut Work::new(progress, &|| stop.check()))
         })
-        .map_err(failed)?;
+        .map_err(|error| match error.kind() {
+            ErrorKind::Corrupt => failed(error).hint("tacho backup verify names all damage"),
+            _ => failed(error),
+        })?;
         if self.json {
             self.print_json(&pruned);
         } else {
