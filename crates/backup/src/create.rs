@@ -36,9 +36,9 @@ pub struct Created {
 /// Backs up `source`. Holds the exclusive lock of the repository.
 ///
 /// # Errors
-/// `Locked` when another process uses the repository, or a server has begun to use a directory at rest; `Invalid` if its place has other files; `StorageFull`; `Corrupt` when
-/// the bytes read back differ from those written, or a file became shorter; `Io`; the error of `work.check`. After an error
-/// no backup was made.
+/// `Locked` when another process uses the repository, or a server has begun to use a directory at rest; `Invalid` if
+/// its place has other files; `StorageFull`; `Corrupt` when the bytes read back differ from those written, or a file became
+/// shorter; `Io`; the error of `work.check`. After an error no backup was made.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
     // Before the lock, which creates a file.
     repository.is_begun()?;
