@@ -68,10 +68,11 @@ test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace --no-fail-fast
 	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
 	cargo test --locked $(WITH_PARQUET) --test peak_parquet
+	$(MAKE) --no-print-directory test-s3
 
 .PHONY: test-s3
 test-s3: ## test backup repositories in a bucket, with moto as the service
-	python3 -m pip install --quiet --upgrade --target target/test/moto 'moto[server]==5.2.5'
+	cargo test --locked $(WITH_S3) --lib s3
 	cargo test --locked $(WITH_S3) --test backup_s3
 
 .PHONY: test-fuzz

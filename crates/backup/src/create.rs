@@ -36,9 +36,10 @@ pub struct Created {
 /// Backs up `source`. Holds the exclusive lock of the repository until it returns.
 ///
 /// # Errors
-/// `Locked` when another process uses the repository; `Invalid` if its place has other files; `Version` if a newer version
-/// made it; `StorageFull`; `Corrupt` if written bytes differ when they are read back, a file became shorter, the format file
-/// is damaged, or the id exists already; `Io`; `Unavailable`; the error of `work.check`. After an error no backup was made.
+/// `Locked` when another process uses the repository, or a server has begun to use a directory at rest; `Invalid` if its
+/// place has other files; `Version` if a newer version made it; `StorageFull`; `Corrupt` if written bytes differ when they are
+/// read back, a file became shorter, the format file is damaged, or the id exists already; `Io`; `Unavailable`; the error of
+/// `work.check`. After an error no backup was made.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
     // Fails if the place has other files. This is checked before locking, because the lock creates a file.
     repository.is_begun()?;
@@ -77,6 +78,7 @@ pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut 
         return Err(Error::corrupt("id of the backup exists already: retry").with("backup", &record.id));
     }
     (work.check)()?;
+    source.check_at_rest()?;
     repository.put_record(&record)?;
     Ok(Created { record, objects, bytes })
 }
@@ -112,9 +114,9 @@ impl Copier<'_> {
     /// Saves one file. Returns the name of its object.
     fn save(&mut self, name: &str, mut file: OpenFile, work: &mut Work<'_>) -> Result<Hash> {
         let bytes = file.facts.bytes;
-        // In `chunks/`, segment files are only appended to, and the manifest is replaced by a new file, so equal facts mean
-        // equal bytes. All other files are read again.
-        let unchanged = name.starts_with("chunks/").then(|| self.saved.get(&(name.to_owned(), file.facts)));
+        // Segment files are only appended to, so equal facts mean equal bytes. All other files are small and read again.
+        let is_segment = name.starts_with("chunks/") && name.ends_with(".segment");
+        let unchanged = is_segment.then(|| self.saved.get(&(name.to_owned(), file.facts)));
         if let Some(hash) = unchanged.flatten()
             && self.objects.get(hash) == Some(&bytes)
         {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tacho_store::pin::SIDE_FILES;
 use tacho_store::{Error, ErrorKind, Result};
 
 use crate::hash::Hash;
@@ -24,8 +25,6 @@ const NAME_MAX: usize = 128;
 /// The last line of a record begins with this word; the SHA-256 of the line before follows.
 const CHECKSUM: &str = "sha256 ";
 
-/// The files of a data directory next to `chunks/` and `journal/` that are in a backup.
-const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 /// The directories of a data directory that are in a backup.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 
@@ -115,8 +114,8 @@ pub struct SavedFile {
     pub bytes: u64,
     /// SHA-256 of the bytes, which is the name of the object.
     pub sha256: Hash,
-    /// Modification time, device and inode of the file when it was read. The next backup does not read a file in `chunks/`
-    /// again if it has the same facts.
+    /// Time of change, device and inode of the file when it was read. The next backup does not read a segment
+    /// file again if it has the same facts.
     pub mtime_ns: i64,
     pub device: u64,
     pub inode: u64,

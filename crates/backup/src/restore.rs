@@ -2,7 +2,7 @@
 //! directory its name.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -27,12 +27,17 @@ pub struct Restored {
 ///
 /// # Errors
 /// `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory; `Locked`
-/// while a backup is made or pruned; `StorageFull`; `Corrupt` if an object is missing or has other bytes; `Io`; the error of
-/// `work.check`.
+/// while a backup is made or pruned; `StorageFull`; `Corrupt` if the record or an object is missing or has other bytes; `Io`;
+/// the error of `work.check`.
 pub fn restore(repository: &Repository, record: &Record, to: &Path, work: &mut Work<'_>) -> Result<Restored> {
     let to = std::path::absolute(to).map_err(|e| Error::io("find", to, e))?;
     let directory = beside(&to)?;
     let _lock = repository.lock(Lock::Shared)?;
+    // Read again, because a prune may have removed the backup before the lock.
+    let record = &repository.record(&record.id).map_err(|error| match error.kind() {
+        Kind::Invalid => Error::corrupt("backup was removed after it was chosen").with("backup", &record.id),
+        _ => error,
+    })?;
     let above = directory.parent().unwrap_or(Path::new("/")).to_owned();
     make_directory(&above).map_err(|e| Error::io("make directory", &above, e))?;
     check_space(&above, record.bytes())?;
@@ -134,9 +139,7 @@ impl Restored {
         std::fs::rename(&self.directory, &self.to).map_err(|e| Error::io("rename", &self.to, e))?;
         self.is_committed = true;
         let above = self.to.parent().unwrap_or(Path::new("/"));
-        File::open(above)
-            .and_then(|above| above.sync_all())
-            .map_err(|e| Error::io("sync directory", above, e))
+        RealDisk.sync_directory(above).map_err(|e| Error::io("sync directory", above, e))
     }
 }
 

@@ -1,16 +1,20 @@
 //! The files of a data directory at one moment.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use rustix::fs::OFlags;
 use tacho_store::disk::{RealDisk, names_in};
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Error, Result};
+use tacho_store::{Error, ErrorKind, Result, file_generation};
 
 use crate::record::{FILES_MAX, FOLDERS, is_data_file};
+
+/// A file of settings, which users edit.
+const SETTINGS: &str = "tacho.toml";
 
 /// A file to back up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct Source {
     pub offset: u64,
     /// Prevents a server from opening a directory at rest.
     _locks: Vec<DirectoryLock>,
+    /// Folders of a directory at rest without a lock file, for example after a restore.
+    unlocked: Vec<PathBuf>,
 }
 
 impl Source {
@@ -42,29 +48,31 @@ impl Source {
     /// # Errors
     /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files; `Io`.
     pub fn at_rest(data: &Path) -> Result<Self> {
-        let mut locks = Vec::new();
-        for folder in ["", "chunks", "journal"] {
-            locks.extend(DirectoryLock::share(&data.join(folder))?);
+        let (mut locks, mut unlocked) = (Vec::new(), Vec::new());
+        for folder in ["", "chunks", "journal"].map(|name| data.join(name)) {
+            match DirectoryLock::share(&folder)? {
+                Some(lock) => locks.push(lock),
+                None => unlocked.push(folder),
+            }
         }
         let time = Timestamp::now();
         let (mut files, mut ignored) = (Vec::new(), Vec::new());
         for folder in [""].into_iter().chain(FOLDERS) {
             for name in names_in(&RealDisk, "list data directory", &data.join(folder))? {
                 let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                let path = data.join(&name);
-                let found = std::fs::metadata(&path).map_err(|e| Error::io("read", &path, e))?;
-                if is_data_file(&name) && found.is_file() {
-                    files.push(SourceFile { name, bytes: found.len() });
-                } else if !is_left_out(&name) {
-                    ignored.push(name);
+                match length_of_data_file(data, &name)? {
+                    Some(bytes) => files.push(SourceFile { name, bytes }),
+                    None if is_left_out(&name) => {}
+                    None => ignored.push(name),
                 }
             }
         }
-        let newest =
-            files.iter().filter_map(|file| Some((journal_generation(&file.name)?, file.bytes))).max();
+        let generation_of = |file: &SourceFile| file_generation(file.name.strip_prefix("journal/")?);
+        let newest = files.iter().filter_map(|file| Some((generation_of(file)?, file.bytes))).max();
         let (generation, offset) = newest.unwrap_or_default();
         let directory = data.to_owned();
-        Self { directory, files, ignored, live: false, time, generation, offset, _locks: locks }.checked()
+        Self { directory, files, ignored, live: false, time, generation, offset, _locks: locks, unlocked }
+            .checked()
     }
 
     /// A snapshot that a server made: hard links in `directory`.
@@ -82,8 +90,9 @@ impl Source {
             return Err(Error::invalid(message));
         }
         let directory = directory.to_owned();
-        let (ignored, locks) = (Vec::new(), Vec::new());
-        Self { directory, files, ignored, live: true, time, generation, offset, _locks: locks }.checked()
+        let (ignored, locks, unlocked) = (Vec::new(), Vec::new(), Vec::new());
+        Self { directory, files, ignored, live: true, time, generation, offset, _locks: locks, unlocked }
+            .checked()
     }
 
     fn checked(self) -> Result<Self> {
@@ -96,18 +105,28 @@ impl Source {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Checks that no server has begun to use a directory that had no lock files.
+    ///
+    /// # Errors
+    /// `Locked`.
+    pub(crate) fn check_at_rest(&self) -> Result<()> {
+        for folder in &self.unlocked {
+            if DirectoryLock::share(folder)?.is_some() {
+                let message = "a server has used the directory during the backup: retry";
+                return Err(Error::new(ErrorKind::Locked, message).with("path", folder.display()));
+            }
+        }
+        Ok(())
     }
 
     /// Opens a file, and reads the facts by which a later backup recognises it.
     pub(crate) fn open(&self, file: &SourceFile) -> Result<OpenFile> {
         let path = self.directory.join(&file.name);
-        let open = || {
-            let opened = File::open(&path)?;
-            let found = opened.metadata()?;
-            Ok((opened, found))
-        };
-        let (opened, found) = open().map_err(|e| Error::io("open", &path, e))?;
+        let (opened, found) = open_plain(&path, file.name == SETTINGS && !self.live)
+            .map_err(|e| Error::io("open", &path, e))?;
         let mtime_ns = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
         let facts = Facts { bytes: file.bytes, mtime_ns, device: found.dev(), inode: found.ino() };
         Ok(OpenFile { path, file: opened, facts, left: file.bytes })
@@ -151,14 +170,46 @@ impl OpenFile {
     }
 }
 
-fn journal_generation(name: &str) -> Option<u64> {
-    name.strip_prefix("journal/")?.strip_suffix(".journal")?.parse().ok()
+/// The length of a file that a backup contains; `None` for any other file or directory.
+///
+/// # Errors
+/// `Invalid` if the file is a symbolic link. Only `tacho.toml` may be one, because administrators make such links. All others
+/// would be followed with the rights of this process, which may be more than those of the server.
+fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
+    let path = data.join(name);
+    let failed = |e| Error::io("read", &path, e);
+    let found = std::fs::symlink_metadata(&path).map_err(failed)?;
+    if is_left_out(name) || !is_data_file(name) {
+        return Ok(None);
+    }
+    if !found.is_symlink() {
+        return Ok(found.is_file().then_some(found.len()));
+    }
+    match std::fs::metadata(&path) {
+        Ok(found) if name == SETTINGS => Ok(found.is_file().then_some(found.len())),
+        // The server cannot use it either.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        _ => {
+            let message = "file is a symbolic link: replace it by a copy of its destination to back it up";
+            Err(Error::invalid(message).with("path", path.display()))
+        }
+    }
+}
+
+fn open_plain(path: &Path, may_be_link: bool) -> io::Result<(File, Metadata)> {
+    // A FIFO would wait for its writer.
+    let flags = if may_be_link { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() { Ok((file, found)) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// Files and directories of a data directory that a backup leaves out on purpose.
 fn is_left_out(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
-    last.ends_with(".new")
+    let is_kept = name.contains("/quarantine/");
+    // A file `*.lost` permits one start without missing files. A restored directory needs its own permission.
+    !is_kept && (last.ends_with(".new") || last.ends_with(".lost"))
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
         // An older copy of the audit log would lack entries after a restore.
         || name.starts_with("audit.log")

@@ -25,9 +25,9 @@ pub struct Verified {
     pub objects: u64,
     pub bytes: u64,
     pub faults: Vec<Fault>,
-    /// Number of objects that no readable record names, for example after an interrupted backup. A prune removes these objects
-    /// if it can read all records.
-    pub unused: u64,
+    /// Objects that no backup needs: rests of interrupted backups, which a prune removes. `None` if a record is unreadable,
+    /// because it may need any object.
+    pub unused: Option<u64>,
 }
 
 /// Verifies the backups with the ids in `only`; all backups if it is empty.
@@ -44,12 +44,13 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
         return Err(Error::invalid(format!("no backup {absent} in {}", repository.location())));
     }
     let mut needed: BTreeMap<(Hash, u64), Vec<Id>> = BTreeMap::new();
-    let mut used = HashSet::new();
+    let (mut used, mut is_known) = (HashSet::new(), true);
     for id in &all {
         let is_wanted = only.is_empty() || only.contains(id);
         let record = match repository.record(id) {
             Ok(record) => record,
-            Err(reason) if is_damage(&reason) => {
+            Err(reason) if is_damage(&reason) || reason.kind() == ErrorKind::Io => {
+                is_known = false;
                 let fault = Fault { object: None, reason, backups: vec![id.clone()] };
                 verified.faults.extend(is_wanted.then_some(fault));
                 continue;
@@ -69,7 +70,8 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
             }
         }
     }
-    verified.unused = repository.objects()?.keys().filter(|hash| !used.contains(hash)).count() as u64;
+    let objects = repository.objects()?;
+    verified.unused = is_known.then(|| objects.keys().filter(|hash| !used.contains(hash)).count() as u64);
     work.total = needed.keys().map(|(_, bytes)| bytes).fold(0, |sum, bytes| sum.saturating_add(*bytes));
     for ((hash, bytes), backups) in needed {
         verified.objects += 1;

@@ -363,6 +363,116 @@ fn other_directories_and_versions_are_no_repository() {
 }
 
 #[test]
+fn a_backup_at_rest_fails_if_a_server_begins_to_use_the_directory() {
+    let place = Place::new();
+    // As after a restore, which writes no lock files.
+    for lock in ["LOCK", "chunks/LOCK"] {
+        fs::remove_file(place.data.join(lock)).unwrap();
+    }
+    place.create().unwrap();
+    let lock = place.data.join("chunks/LOCK");
+    let start = || {
+        fs::write(&lock, "").unwrap();
+        Ok(())
+    };
+    fs::write(place.data.join("tokens"), "changed").unwrap();
+    let error = place.create_while(&start).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains("a server has used the directory during the backup"), "{error}");
+    assert_eq!(place.repository().ids().unwrap().len(), 1);
+}
+
+#[test]
+fn symbolic_links_are_not_followed_except_for_the_settings() {
+    let place = Place::new();
+    let other = place.data.parent().unwrap().join("other");
+    fs::write(&other, "other").unwrap();
+    symlink(&other, place.data.join("tacho.toml")).unwrap();
+    symlink("nowhere", place.data.join("notes")).unwrap();
+    symlink("nowhere", place.data.join("probes.json")).unwrap();
+    symlink("nowhere", place.data.join("chunks/00000008.segment")).unwrap();
+    let mut source = Source::at_rest(&place.data).unwrap();
+    source.ignored.sort();
+    assert_eq!(source.ignored, ["chunks/00000008.segment", "notes", "probes.json"]);
+    drop(source);
+    place.restore(&place.create().unwrap().record).unwrap();
+    assert_eq!(fs::read(place.out.join("tacho.toml")).unwrap(), b"other");
+    for name in ["chunks/00000009.segment", "record_types.json"] {
+        let link = place.data.join(name);
+        symlink(&other, &link).unwrap();
+        let error = place.create().unwrap_err();
+        assert!(error.to_string().starts_with("file is a symbolic link"), "{error}");
+        // The link may appear after the files were listed.
+        let files = vec![SourceFile { name: name.into(), bytes: 5 }];
+        let source = Source::snapshot(&place.data, files, (0, 0), Timestamp::UNIX_EPOCH).unwrap();
+        let mut progress = |_, _| {};
+        let mut work = Work::new(&mut progress, &|| Ok(()));
+        create(&place.repository(), &source, &host(), &mut work).unwrap_err();
+        fs::remove_file(link).unwrap();
+    }
+}
+
+#[test]
+fn files_that_are_changed_in_place_are_read_again_and_permissions_are_left_out() {
+    let place = Place::new();
+    place.create().unwrap();
+    let path = place.data.join("chunks/MANIFEST");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "MANIFEST").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    for lost in ["chunks/MANIFEST.lost", "journal/00000000000000000001.journal.lost"] {
+        fs::write(place.data.join(lost), "").unwrap();
+    }
+    assert_eq!(Source::at_rest(&place.data).unwrap().ignored, [""; 0]);
+    place.restore(&place.create().unwrap().record).unwrap();
+    assert_eq!(fs::read(place.out.join("chunks/MANIFEST")).unwrap(), b"MANIFEST");
+    assert!(!contents(&place.out).keys().any(|name| name.ends_with(".lost")));
+}
+
+#[test]
+fn a_backup_that_is_pruned_after_it_was_chosen_is_not_restored() {
+    let place = Place::new();
+    let chosen = place.create().unwrap().record;
+    place.create().unwrap();
+    place.prune(Keep { last: 1, daily: 0 }).unwrap();
+    let error = place.restore(&chosen).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().starts_with("backup was removed after it was chosen"), "{error}");
+    assert!(!place.out.exists());
+}
+
+#[test]
+fn unused_objects_are_counted_only_if_all_records_can_be_read() {
+    let place = Place::new();
+    let record = place.create().unwrap().record;
+    fs::write(place.data.join("tokens"), "changed").unwrap();
+    place.create().unwrap();
+    let unused = || {
+        let mut progress = |_, _| {};
+        verify(&place.repository(), &[], &mut Work::new(&mut progress, &|| Ok(()))).unwrap().unused
+    };
+    assert_eq!(unused(), Some(0));
+    let path = place.at.join("backups").join(record.id.as_str());
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, b"damaged").unwrap();
+    assert_eq!(unused(), None);
+    fs::remove_file(&path).unwrap();
+    symlink("nowhere", &path).unwrap();
+    assert!(place.verify().unwrap()[0].contains("it is a symbolic link"), "a fault, not an error");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(unused(), Some(1));
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(unused(), Some(0));
+}
+
+#[test]
+fn absurd_lengths_from_a_server_do_not_overflow() {
+    let files = ["tokens", "probes.json"].map(|name| SourceFile { name: name.into(), bytes: u64::MAX });
+    let source = Source::snapshot(Path::new("/"), files.to_vec(), (0, 0), Timestamp::UNIX_EPOCH).unwrap();
+    assert_eq!(source.bytes(), u64::MAX);
+}
+
+#[test]
 fn writers_exclude_each_other_and_readers() {
     let place = Place::new();
     let record = place.create().unwrap().record;

@@ -116,11 +116,17 @@ impl Client {
         }
     }
 
-    /// The same as [`Self::post`]. Returns the message of the server if it does not know the object of the path (404).
-    pub async fn post_to_known(&self, path: &str) -> Result<Option<String>, Failure> {
+    /// The same as [`Self::post`]. Returns the message of a refusal that a retry does not change: the server does not know the
+    /// object of the path, or no longer accepts the token.
+    pub async fn post_or_refused(&self, path: &str) -> Result<Option<String>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
-            StatusCode::NOT_FOUND => Ok(Some(refused(&self.target, status, &text).message().to_owned())),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
+                self.successful(status, text).map(|_| None)
+            }
+            _ if status.is_client_error() => {
+                Ok(Some(refused(&self.target, status, &text).message().to_owned()))
+            }
             _ => self.successful(status, text).map(|_| None),
         }
     }
@@ -529,5 +535,29 @@ mod tests {
         assert_eq!(code(StatusCode::BAD_REQUEST, r#"{"error":"no"}"#), failed);
         assert_eq!(code(StatusCode::PAYLOAD_TOO_LARGE, &said("bad_data")), failed);
         assert_eq!(code(StatusCode::UNPROCESSABLE_ENTITY, &said("execution")), failed);
+    }
+
+    #[test]
+    fn a_lasting_refusal_of_a_renewal_is_told_apart_from_a_busy_server() {
+        use std::io::{Read, Write};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::new(&listener.local_addr().unwrap().to_string(), Named::Flag, None).unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let cases =
+            [(200, None), (401, Some(())), (403, Some(())), (404, Some(())), (429, None), (503, None)];
+        for (status, refused) in cases {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let mut head = [0; 1_024];
+                    assert!(stream.read(&mut head).unwrap() > 0);
+                    let head = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\n{{}}");
+                    stream.write_all(head.as_bytes()).unwrap();
+                });
+                let answered = runtime.block_on(client.post_or_refused("/renew"));
+                assert_eq!(answered.unwrap_or(None).map(drop), refused, "{status}");
+            });
+        }
     }
 }

@@ -132,6 +132,11 @@ fn verify_and_prune_report_their_results() {
     assert_eq!((&verified["backups"], &verified["faults"]), (&2.into(), &Value::Array(vec![])));
 
     let dry = json(&["backup", "prune", text(&at), "--keep-last", "1", "--dry-run"]);
+    let (_, shown, _) = run(&["backup", "prune", text(&at), "--keep-last", "1", "--dry-run"]);
+    let expect =
+        format!("would remove {}\n1 backup would be removed, 1 kept; ", first["id"].as_str().unwrap());
+    assert!(shown.starts_with(&expect), "{shown}");
+    assert!(shown.ends_with(" would be removed; nothing was changed\n"), "{shown}");
     let pruned = json(&["backup", "prune", text(&at), "--keep-last", "1"]);
     assert_eq!(dry["removed"], serde_json::json!([first["id"]]));
     assert_eq!((&dry["removed"], &dry["bytes"]), (&pruned["removed"], &pruned["bytes"]));
@@ -155,8 +160,16 @@ fn verify_and_prune_report_their_results() {
     assert_eq!(code, 1);
     assert!(stderr.contains("object has other bytes"), "{stderr}");
     assert!(!out.exists());
-    // The next backup writes a removed object again.
+    // Another hint is for records.
+    let record = at.join("backups/20260101T000000Z-0000");
+    fs::write(&record, "damaged").unwrap();
     fs::remove_file(&object).unwrap();
+    let (_, stderr) = failure(&["backup", "verify", text(&at), "20260101T000000Z-0000"]);
+    assert!(stderr.contains("hint: move the unreadable record away"), "{stderr}");
+    let (_, stderr) = failure(&["backup", "prune", text(&at), "--keep-last", "1"]);
+    assert!(stderr.contains("hint: tacho backup verify names all damage"), "{stderr}");
+    fs::remove_file(&record).unwrap();
+    // The next backup writes a removed object again.
     json(&["backup", "create", text(&data), text(&at)]);
     json(&["backup", "verify", text(&at)]);
     json(&["restore", text(&at), text(&out)]);
@@ -265,6 +278,13 @@ fn a_running_server_is_backed_up_without_a_stop() {
     let (code, stderr) = failure(&["backup", "create", text(&data), text(&at), "--server", "127.0.0.1:1"]);
     assert_eq!(code, 1);
     assert!(stderr.contains("a server uses") && stderr.contains("hint: "), "{stderr}");
+    // The audit log has the snapshots, but not their renewals.
+    let snapshots = "/api/v1/admin/snapshots";
+    let made = server.post(snapshots, &[("Authorization", token)], b"").json();
+    assert_eq!(post(&format!("{snapshots}/{}/renew", made["data"]["id"].as_str().unwrap())), 200);
+    assert_eq!(post(&format!("{snapshots}/absent/renew")), 404);
+    let audit = fs::read_to_string(data.join("audit.log")).unwrap();
+    assert!(audit.contains(snapshots) && !audit.contains("/renew"), "{audit}");
     let other = tempfile::tempdir().unwrap();
     let second = Server::start(other.path());
     let (code, stderr) = failure(&["backup", "create", text(&data), text(&at), "--server", &second.url()]);

@@ -1,62 +1,115 @@
-//! Tests a backup repository in a bucket, with moto, a server with the API of S3. `make test-s3` installs it.
+//! Tests a backup repository in a bucket, with moto, a server with the API of S3. It is installed once from PyPI.
 
 #[path = "support/filled.rs"]
 mod filled;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use filled::directory;
+use filled::{directory, fill, in_runtime};
 use serde_json::Value;
 use support::request;
 
-/// Ends when its standard input is closed.
+const PACKAGES: [&str; 3] = ["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
+/// Ends when its standard input is closed. `age KEY` makes an object 601 s older. After `hold`, the next copy of an object
+/// gets its answer after `go`; the server then prints `held`.
 const SERVER: &str = "
-import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer(ip_address='127.0.0.1', port=0, verbose=False)
+import datetime, sys, threading
+import moto.server
+from moto.s3.models import s3_backends
+
+hold, go = threading.Event(), threading.Event()
+application = moto.server.DomainDispatcherApplication
+answer = application.__call__
+
+def held(self, environ, start):
+    body = answer(self, environ, start)
+    if hold.is_set() and 'HTTP_X_AMZ_COPY_SOURCE' in environ and '/objects/' in environ['PATH_INFO']:
+        hold.clear()
+        print('held', flush=True)
+        go.wait()
+    return body
+
+application.__call__ = held
+server = moto.server.ThreadedMotoServer(ip_address='127.0.0.1', port=0, verbose=False)
 server.start()
 print(*server.get_host_and_port(), flush=True)
-sys.stdin.read()
+for line in sys.stdin:
+    command, *key = line.split()
+    if command == 'hold':
+        hold.set()
+    elif command == 'go':
+        go.set()
+    else:
+        [account] = s3_backends.values()
+        account['aws'].buckets['history'].keys[key[0]].last_modified -= datetime.timedelta(seconds=601)
+    print('ok', flush=True)
 ";
+
+/// Objects of `tacho` belong to its account. The server does not verify signatures.
+const SIGNED: &[(&str, &str)] = &[("Authorization", "AWS key:signature")];
+
+/// The directory with the packages. Installs them if it does not exist.
+fn packages() -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let installed = place.join("moto-5.2.5");
+    if !installed.is_dir() {
+        let new = tempfile::tempdir_in(place).unwrap();
+        let pip =
+            ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target"];
+        let output = Command::new("python3").args(pip).arg(new.path()).args(PACKAGES).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // Another test may have been faster.
+        let _ = fs::rename(new.path(), &installed);
+    }
+    installed
+}
 
 struct Service {
     child: Child,
+    lines: BufReader<ChildStdout>,
     at: SocketAddr,
 }
 
 impl Service {
     fn start() -> Self {
-        let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test/moto");
         let mut child = Command::new("python3")
             .args(["-c", SERVER])
-            .env("PYTHONPATH", &packages)
+            .env("PYTHONPATH", packages())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let at = line.trim().replace(' ', ":").parse();
-        let at = at.unwrap_or_else(|_| panic!("moto does not start: run make test-s3, which installs it"));
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let at = line(&mut lines).replace(' ', ":").parse().expect("moto prints its address");
         assert_eq!(request(at, "PUT", "/history", &[], b"").status, 200);
-        Self { child, at }
+        Self { child, lines, at }
     }
 
-    /// Runs `tacho` with the credentials of the service.
-    fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
-        let output = Command::new(support::tacho())
+    /// Sends a command to the server, and waits until it has been carried out.
+    fn tell(&mut self, command: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
+        assert_eq!(line(&mut self.lines), "ok");
+    }
+
+    fn tacho(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(support::tacho());
+        command
             .args(args)
             .env("AWS_ENDPOINT_URL", format!("http://{}", self.at))
             .env("AWS_ACCESS_KEY_ID", "key")
             .env("AWS_SECRET_ACCESS_KEY", "secret")
-            .env("AWS_REGION", "us-east-1")
-            .output()
-            .unwrap();
+            .env("AWS_REGION", "us-east-1");
+        command
+    }
+
+    /// Runs `tacho` with the credentials of the service.
+    fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.tacho(args).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
@@ -68,11 +121,11 @@ impl Service {
     }
 
     fn put(&self, key: &str, bytes: &[u8]) {
-        assert_eq!(request(self.at, "PUT", &format!("/history/{key}"), &[], bytes).status, 200);
+        assert_eq!(request(self.at, "PUT", &format!("/history/{key}"), SIGNED, bytes).status, 200);
     }
 
     fn delete(&self, key: &str) {
-        assert_eq!(request(self.at, "DELETE", &format!("/history/{key}"), &[], b"").status, 204);
+        assert_eq!(request(self.at, "DELETE", &format!("/history/{key}"), SIGNED, b"").status, 204);
     }
 
     /// The keys in the bucket.
@@ -81,6 +134,12 @@ impl Service {
         let keys = listed.split("<Key>").skip(1);
         keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
     }
+}
+
+fn line(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    line.trim().to_owned()
 }
 
 impl Drop for Service {
@@ -149,4 +208,36 @@ fn a_bucket_holds_a_repository() {
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("is not a backup repository"), "{stderr}");
     assert_eq!(service.run(&["backup", "list", "s3://"]).0, Some(2));
+}
+
+#[test]
+fn a_backup_whose_lock_another_process_removed_fails_and_leaves_no_damage() {
+    let mut service = Service::start();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data);
+    let data_text = data.to_str().unwrap();
+    let at = "s3://history/a";
+    service.json(&["backup", "create", data_text, at]);
+    in_runtime(fill(&data, 20..24, false));
+
+    // A second backup waits for the answer about its first object, and has not renewed its lock for 601 s.
+    service.tell("hold");
+    let slow = service.tacho(&["backup", "create", data_text, at]).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(line(&mut service.lines), "held");
+    let locks: Vec<String> = service.keys().into_iter().filter(|key| key.contains("/locks/")).collect();
+    let [lock] = &locks[..] else { panic!("{locks:?}") };
+    service.tell(&format!("age {lock}"));
+    let pruned = service.json(&["backup", "prune", at, "--keep-last", "1"]);
+    assert_eq!(pruned["objects"], 1, "{pruned}");
+    service.tell("go");
+    let slow = slow.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&slow.stderr);
+    assert_eq!(slow.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the lock of s3://history/a was not renewed in time"), "{stderr}");
+
+    assert_eq!(service.json(&["backup", "verify", at])["backups"], 1);
+    assert!(service.keys().iter().all(|key| !key.contains("/locks/")));
+    service.json(&["backup", "create", data_text, at]);
+    assert_eq!(service.json(&["backup", "verify", at])["backups"], 2);
 }

@@ -528,6 +528,34 @@ fn wrong_files_are_reported() {
 }
 
 #[test]
+fn a_repair_without_usable_tokens_is_closed_and_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    in_runtime(fill(&data, 0..1, false));
+    let repaired = |name: &str| {
+        let into = place.path().join(name);
+        let args = ["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()];
+        let (_, stdout, stderr) = run(&args);
+        assert!(stdout.contains("saved: "), "{stdout}{stderr}");
+        (
+            stdout.contains("refuses every request"),
+            into.join("tokens").exists(),
+            into.join("tokens.used").exists(),
+        )
+    };
+    assert_eq!(repaired("open"), (false, false, false));
+    assert_eq!(run(&["token", "add", "me", "--role", "read", "--data", data.to_str().unwrap()]).0, Some(0));
+    assert_eq!(repaired("whole"), (false, true, true));
+    std::fs::write(data.join("tokens"), "damaged").unwrap();
+    assert_eq!(repaired("damaged"), (true, false, true));
+    std::fs::remove_file(data.join("tokens.used")).unwrap();
+    assert_eq!(repaired("without marker"), (true, false, true));
+    std::fs::remove_file(data.join("tokens")).unwrap();
+    std::os::unix::fs::symlink("nowhere", data.join("tokens")).unwrap();
+    assert_eq!(repaired("dangling"), (true, false, true));
+}
+
+#[test]
 fn directories_that_cannot_be_read_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let refused = |data: &Path, says: &str| {

@@ -12,17 +12,16 @@ use std::sync::{Mutex, PoisonError};
 use tacho_store::check::{Checker, Depth, FindingKind, Findings, Salvage, Verdict, is_derived};
 use tacho_store::disk::{RealDisk, make_directory, private_file};
 use tacho_store::lock::DirectoryLock;
+use tacho_store::pin::SIDE_FILES;
 use tacho_store::{Driver, Error, Result, Row, Stored};
 use tokio::runtime::Handle;
 
+use crate::access;
 use crate::check::{INCOMPLETE, Progress, Source};
 
 /// Limits on the rows and bytes of one `put`.
 const PUT_ROWS: usize = 1_000;
 const PUT_BYTES: usize = 8 << 20;
-/// Files that are copied as they are, unless they are damaged.
-const SIDE_FILES: [&str; 6] =
-    ["audit.log", "probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// Result of a repair.
 #[derive(Debug)]
@@ -35,6 +34,8 @@ pub struct Repaired {
     /// Samples, entries and completed calls in chunks and journals of the new directory.
     pub records: [u64; 3],
     pub bytes: u64,
+    /// Whether tokens were in use, and their file was damaged or missing. A server of the new directory refuses every request.
+    pub lacks_tokens: bool,
 }
 
 /// Repairs `data` into the new directory `into`.
@@ -65,12 +66,14 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     copy.driver.put(salvage.rows(&source.checker, rest.counted, is_whole)).await?;
     drop(copy);
     copy_side_files(data, into, &report.findings)?;
+    let lacks_tokens = keep_closed(data, into)?;
     finish(into)?;
     drop(lock);
     let mut records = salvage.records;
     records.iter_mut().zip(rest.counted).for_each(|(sum, stored)| *sum += stored.records);
     let series = known.index.counts();
-    Ok(Repaired { findings: report.findings, series, rows: rest.count, records, bytes: report.amounts.bytes })
+    let (findings, bytes) = (report.findings, report.amounts.bytes);
+    Ok(Repaired { findings, series, rows: rest.count, records, bytes, lacks_tokens })
 }
 
 /// Creates the directory and the file `INCOMPLETE` in it.
@@ -106,7 +109,7 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
         let of_file = |finding: &&tacho_store::check::Finding| &*finding.place.file == name;
         findings.kept.iter().filter(of_file).any(|finding| finding.kind == FindingKind::SideFileDamaged)
     };
-    for name in SIDE_FILES {
+    for name in SIDE_FILES.into_iter().chain([access::AUDIT_FILE]) {
         let (from, to) = (data.join(name), into.join(name));
         if !from.exists() || is_damaged(name) {
             continue;
@@ -119,6 +122,16 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
         copy().map_err(|e| Error::io("copy", &from, e))?;
     }
     Ok(())
+}
+
+/// Notes that tokens were in use, so that a server of the new directory never lets everyone in. Returns whether the new
+/// directory lacks the tokens.
+fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
+    if !access::file::is_used(data) {
+        return Ok(false);
+    }
+    access::file::mark(into).map_err(|e| Error::io("write tokens.used in", into, e))?;
+    Ok(!access::file::path(into).exists())
 }
 
 /// Collects rows and writes them to the new directory.

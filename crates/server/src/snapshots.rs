@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
-use tacho_store::disk::{RealDisk, names_in};
-use tacho_store::pin::{length, link};
+use tacho_store::disk::{Disk, RealDisk, names_in};
+use tacho_store::pin::{SIDE_FILES, link};
 use tacho_store::{Error, ErrorKind as Kind, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
 
@@ -21,9 +21,9 @@ pub const DIRECTORY: &str = "snapshots";
 pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// Files of the data directory that belong to a backup, next to `chunks/` and `journal/`. The server and
-/// `tacho token` never change such a file in place, but replace it as a whole, so a link to it does not change.
-pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
+/// The only side file that is changed in place, by users. The server and `tacho token` replace each of the others as a
+/// whole, so a link to it does not change.
+const SETTINGS: &str = "tacho.toml";
 
 /// A snapshot.
 #[derive(Clone, Debug)]
@@ -163,10 +163,10 @@ fn link_side_files(data: &Path, directory: &Path) -> Result<Vec<PinnedFile>> {
             continue;
         }
         let to = directory.join(name);
-        if link(&path, directory, name).is_err() {
+        if name == SETTINGS || link(&path, directory, name).is_err() {
             std::fs::copy(&path, &to).map_err(|e| Error::io("copy", &path, e))?;
         }
-        let bytes = length(&to).map_err(|e| Error::io("read length", &to, e))?;
+        let bytes = RealDisk.length(&to).map_err(|e| Error::io("read length", &to, e))?;
         files.push(PinnedFile { name: name.to_owned(), bytes });
     }
     Ok(files)
@@ -195,4 +195,31 @@ pub fn remove_all(data: &Path) {
         remove(&directory.join(name));
     }
     let _ = std::fs::remove_dir(&directory);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_copied_because_users_change_them_in_place() {
+        let place = tempfile::tempdir().unwrap();
+        let (data, directory) = (place.path().join("data"), place.path().join("snapshot"));
+        for path in [&data, &directory] {
+            std::fs::create_dir(path).unwrap();
+        }
+        for name in [SETTINGS, "tokens"] {
+            std::fs::write(data.join(name), "a long text").unwrap();
+        }
+        let files = link_side_files(&data, &directory).unwrap();
+        std::fs::write(data.join(SETTINGS), "short").unwrap();
+        for file in &files {
+            assert_eq!(std::fs::read(directory.join(&file.name)).unwrap().len() as u64, file.bytes);
+        }
+        assert_eq!(files.len(), 2);
+        let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
+        assert_eq!(inode(&data.join("tokens")), inode(&directory.join("tokens")));
+    }
 }

@@ -69,7 +69,8 @@ impl Network {
         let Recorder { native, shutdown, .. } = self.recorder.as_ref()?;
         let (here, there) = tokio::io::duplex(ON_THE_WAY_BYTES);
         let (native, shutdown) = (native.clone(), shutdown.clone());
-        self.connections.spawn(async move { serve_stream(&native, Box::new(there), ADDRESS, shutdown).await });
+        self.connections
+            .spawn(async move { serve_stream(&native, Box::new(there), ADDRESS, shutdown).await });
         Some(here)
     }
 

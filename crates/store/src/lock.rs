@@ -1,8 +1,11 @@
 //! Allows one process per directory. A second process gets an error with the id of the first.
 
-use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::disk::{FILE_MODE, make_directory, private_file, restrict};
 use crate::{Error, Result};
@@ -34,8 +37,8 @@ impl DirectoryLock {
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
-        let open = private_file().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = open.map_err(|e| Error::io("open lock file", &path, e))?;
+        let file = open(private_file().read(true).write(true).create(true).truncate(false), &path);
+        let mut file = file.map_err(|e| Error::io("open lock file", &path, e))?;
         restrict(&path, FILE_MODE);
         match file.try_lock() {
             Ok(()) => {}
@@ -60,7 +63,7 @@ impl DirectoryLock {
     /// `Locked` when another process writes to the directory.
     pub fn share(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(FILE);
-        let mut file = match File::open(&path) {
+        let mut file = match open(File::options().read(true), &path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("open lock file", &path, error)),
@@ -70,6 +73,18 @@ impl DirectoryLock {
             Err(error) => Err(refused(directory, &mut file, error)),
         }
     }
+}
+
+/// Opens a lock file. Does not follow a symbolic link, which another user of the directory may have made to have its
+/// destination truncated, and does not wait for the writer of a FIFO.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
+    let file = opened.map_err(|error| match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => io::Error::other("it is a symbolic link"),
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn refused(directory: &Path, file: &mut File, error: TryLockError) -> Error {
@@ -110,6 +125,26 @@ mod tests {
         assert!(DirectoryLock::share(place.path()).unwrap().is_none());
         DirectoryLock::acquire(&directory).unwrap();
         DirectoryLock::acquire(&directory.join("LOCK")).unwrap_err();
+    }
+
+    #[test]
+    fn a_lock_file_is_neither_a_link_nor_a_fifo() {
+        let place = tempfile::tempdir().unwrap();
+        let [other, linked, piped] = ["other", "linked", "piped"].map(|name| place.path().join(name));
+        std::fs::write(&other, "kept").unwrap();
+        for directory in [&linked, &piped] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        std::os::unix::fs::symlink(&other, linked.join(FILE)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(piped.join(FILE)).status().unwrap();
+        assert!(made.success());
+        for (directory, why) in [(&linked, "it is a symbolic link"), (&piped, "it is not a regular file")] {
+            let shared = DirectoryLock::share(directory).unwrap_err();
+            for error in [DirectoryLock::acquire(directory).unwrap_err(), shared] {
+                assert!(error.to_string().ends_with(why), "{error}");
+            }
+        }
+        assert_eq!(std::fs::read(&other).unwrap(), b"kept");
     }
 
     #[test]

@@ -11,16 +11,19 @@
 //! Opening the pinned files is the same as opening the store after a crash.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::disk::{RealDisk, make_directory, names_in};
+use crate::disk::{Disk, RealDisk, make_directory, names_in};
 use crate::driver::Driver;
 use crate::generation::Generations;
 use crate::guarded::Guarded;
 use crate::journal::{QUARANTINE, format::file_generation};
 use crate::shared::Metadata;
 use crate::{Error, Result};
+
+/// The files of a data directory that belong to a backup and to a repaired directory, next to `chunks/` and `journal/`.
+pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
 /// A hard link to a file of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +47,13 @@ pub struct Pinned {
 /// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
-/// `Invalid` if the file system has no hard links; `Io`.
+/// `Invalid` if the file system has no hard links, or forbids them for files of other users (`protected_hardlinks`); `Io`.
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let linked = make_directory(into).and_then(|()| std::fs::hard_link(from, into.join(name)));
     linked.map_err(|error| match error.kind() {
         ErrorKind::Unsupported | ErrorKind::PermissionDenied | ErrorKind::CrossesDevices => {
-            let message = "file system cannot make hard links: stop the server to back up its directory";
+            let message = "hard link to this file is not possible: the file belongs to another user, or the file system has no \
+                           hard links: change the owner, or stop the server to back up its directory";
             Error::invalid(message).with("path", from.display()).caused_by(error)
         }
         _ => Error::io("make hard link", from, error),
@@ -65,15 +69,10 @@ pub fn link_quarantine(from: &Path, into: &Path, name: &str) -> Result<Vec<Pinne
     for file in names_in(&RealDisk, "list quarantine", &from.join(name))? {
         let path = from.join(name).join(&file);
         link(&path, &into.join(name), &file)?;
-        let bytes = length(&path).map_err(|e| Error::io("read length", &path, e))?;
+        let bytes = RealDisk.length(&path).map_err(|e| Error::io("read length", &path, e))?;
         pinned.push(PinnedFile { name: format!("{name}/{file}"), bytes });
     }
     Ok(pinned)
-}
-
-/// The length of a file in bytes.
-pub fn length(path: &Path) -> io::Result<u64> {
-    std::fs::metadata(path).map(|found| found.len())
 }
 
 /// Links the files of the driver into `into[0]`, and the journals in `directory` into `into[1]`.
@@ -152,4 +151,23 @@ fn link_journals(
     }
     pinned.extend(link_quarantine(from, into, QUARANTINE)?);
     Ok(pinned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forbidden_link_names_both_causes() {
+        let place = tempfile::tempdir().unwrap();
+        // The system answers in the same way (EPERM) for a file of another user.
+        let directory = place.path().join("directory");
+        std::fs::create_dir(&directory).unwrap();
+        let error = link(&directory, &place.path().join("links"), "x").unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+        assert!(
+            error.to_string().contains("the file belongs to another user, or the file system"),
+            "{error}"
+        );
+    }
 }

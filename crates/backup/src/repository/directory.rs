@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, OFlags, fadvise};
-use tacho_store::disk::{make_directory, private_file};
+use tacho_store::disk::{Disk, RealDisk, make_directory, private_file};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, Result, draw_id};
 
@@ -163,8 +163,7 @@ fn not_a_file(what: &str) -> io::Error {
 }
 
 fn sync_directory(path: &Path) -> Result<()> {
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(|e| Error::io("sync directory", path, e))
+    RealDisk.sync_directory(path).map_err(|e| Error::io("sync directory", path, e))
 }
 
 /// A file in `incoming/`.

@@ -12,6 +12,8 @@ mod directory;
 mod s3;
 #[cfg(feature = "s3")]
 mod s3_http;
+#[cfg(feature = "s3")]
+mod s3_lock;
 
 use std::collections::HashMap;
 use std::io::Read;

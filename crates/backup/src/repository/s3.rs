@@ -10,40 +10,36 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
-use tacho_store::{Error, ErrorKind, Result, draw_id};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, WriteMultipart};
+use tacho_store::{Error, ErrorKind, Result, draw_id, since_boot};
 use tokio::runtime::Runtime;
 
 use super::s3_http::Connector;
+use super::s3_lock::{LOCKS, Lease};
 use super::{Guard, Incoming, Lock, Place};
 use crate::hash::{Hash, Hasher};
 
 const INCOMING: &str = "incoming";
-const LOCKS: &str = "locks";
 /// Bytes of one part of an upload. S3 requires at least 5 MiB, and at most 10,000 parts.
 const PART_BYTES: usize = 8 << 20;
 /// Limit on parts that are sent at the same time.
 const PARTS_MAX: usize = 2;
 /// Longest wait for the next bytes of an object.
 const READ_TIME_MAX: Duration = Duration::from_secs(60);
-/// A lock that is not renewed for this long does not count.
-const LEASE: Duration = Duration::from_secs(600);
-const RENEWAL: Duration = Duration::from_secs(60);
 
 pub struct S3 {
-    runtime: Arc<Runtime>,
-    store: Arc<AmazonS3>,
-    address: String,
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) address: String,
     prefix: Path,
-    /// Whether the lock could not be renewed in time. Nothing may be written or removed from then on.
-    is_lock_lost: Arc<AtomicBool>,
+    /// Whether this process may change the repository.
+    pub(super) lease: Arc<Lease>,
 }
 
 impl S3 {
@@ -58,41 +54,38 @@ impl S3 {
         let wrong = |e: &dyn std::fmt::Display| Error::invalid(format!("cannot use {address}: {e}"));
         let is_plain = |variable| std::env::var(variable).is_ok_and(|url| url.starts_with("http://"));
         let allow_http = is_plain("AWS_ENDPOINT_URL") || is_plain("AWS_ENDPOINT");
+        let lease = Lease::new(address, Arc::new(since_boot));
         let built = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
             .with_allow_http(allow_http)
-            .with_http_connector(Connector::new()?)
+            .with_http_connector(Connector::new(lease.clone())?)
+            // Objects are removed one by one, and not all services have a request for several.
+            .with_disable_bulk_delete(true)
             .build();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|e| wrong(&e))?;
-        Ok(Self {
-            runtime: Arc::new(runtime),
-            store: Arc::new(built.map_err(|e| wrong(&e))?),
-            address: address.to_owned(),
-            prefix: Path::parse(prefix.trim_end_matches('/')).map_err(|e| wrong(&e))?,
-            is_lock_lost: Arc::default(),
-        })
+        let store = Arc::new(built.map_err(|e| wrong(&e))?);
+        let prefix = Path::parse(prefix.trim_end_matches('/')).map_err(|e| wrong(&e))?;
+        Self::over(store, address, prefix, lease)
     }
 
-    fn path(&self, name: &str) -> Path {
+    pub(super) fn over(
+        store: Arc<dyn ObjectStore>,
+        address: &str,
+        prefix: Path,
+        lease: Arc<Lease>,
+    ) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|e| Error::invalid(format!("cannot use {address}")).caused_by(e))?;
+        Ok(Self { runtime: Arc::new(runtime), store, address: address.to_owned(), prefix, lease })
+    }
+
+    pub(super) fn path(&self, name: &str) -> Path {
         name.split('/')
             .filter(|part| !part.is_empty())
             .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    fn check_lock(&self) -> Result<()> {
-        if self.is_lock_lost.load(Ordering::Relaxed) {
-            let message = format!("the lock of {} could not be renewed in time", self.address);
-            return Err(Error::new(ErrorKind::Unavailable, message));
-        }
-        Ok(())
-    }
-
     /// All objects below a folder.
-    fn found(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+    pub(super) fn found(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let prefix = self.path(folder);
         let list = self.store.list((!prefix.as_ref().is_empty()).then_some(&prefix));
         self.runtime.block_on(list.try_collect()).map_err(|e| failed("list", folder, e))
@@ -105,7 +98,7 @@ impl S3 {
     }
 }
 
-fn failed(doing: &str, name: &str, error: object_store::Error) -> Error {
+pub fn failed(doing: &str, name: &str, error: object_store::Error) -> Error {
     let kind = match error {
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
             ErrorKind::Invalid
@@ -148,85 +141,30 @@ impl Place for S3 {
     }
 
     fn begin(&self) -> Result<Box<dyn Incoming + '_>> {
-        self.check_lock()?;
+        self.lease.check()?;
         let name = format!("{INCOMING}/{:032x}", draw_id());
         Ok(Box::new(Upload { place: self, name, small: Vec::new(), parts: None, is_stored: false }))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        self.check_lock()?;
+        self.lease.check()?;
         match self.runtime.block_on(self.store.delete(&self.path(name))) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed("remove", name, error)),
         }
     }
 
+    /// Removals are durable at once. What the caller does next relies on them, and on the lock.
     fn settle(&self, _: &str) -> Result<()> {
-        Ok(())
+        self.confirm_lock()
     }
 
     fn clean(&self) -> Result<()> {
         self.list(INCOMING)?.iter().try_for_each(|(name, _)| self.remove(name))
     }
 
-    /// Writes its own lock, then looks for others. Of two processes that do this at the same time, at least one sees
-    /// the other's lock. Times are those of the service, so clocks of clients do not matter.
     fn lock(&self, lock: Lock) -> Result<Guard> {
-        let kind = if lock == Lock::Shared { "shared" } else { "exclusive" };
-        let path = self.path(&format!("{LOCKS}/{kind}-{:032x}", draw_id()));
-        let put = |path: Path, store: Arc<AmazonS3>| async move {
-            store.put(&path, PutPayload::from_static(b"tacho backup\n")).await
-        };
-        self.runtime
-            .block_on(put(path.clone(), self.store.clone()))
-            .map_err(|e| failed("write lock", &self.address, e))?;
-        let (runtime, store) = (self.runtime.clone(), self.store.clone());
-        let mut guard = LockObject { runtime, store, path: path.clone(), renewal: None };
-        let locks = self.found(LOCKS)?;
-        let Some(own) = locks.iter().find(|found| found.location == path) else {
-            return Err(Error::new(ErrorKind::Unavailable, "own lock is not in the list of the service"));
-        };
-        for other in locks.iter().filter(|other| other.location != path) {
-            let age = (own.last_modified - other.last_modified).to_std().unwrap_or_default();
-            let is_shared = other.location.filename().is_some_and(|name| name.starts_with("shared-"));
-            if age > LEASE {
-                let _ = self.runtime.block_on(self.store.delete(&other.location));
-            } else if lock == Lock::Exclusive || !is_shared {
-                return Err(Error::new(ErrorKind::Locked, "another process holds a lock"));
-            }
-        }
-        let (store, lost) = (self.store.clone(), self.is_lock_lost.clone());
-        guard.renewal = Some(self.runtime.spawn(async move {
-            let mut renewed = tokio::time::Instant::now();
-            loop {
-                tokio::time::sleep(RENEWAL).await;
-                if put(path.clone(), store.clone()).await.is_ok() {
-                    renewed = tokio::time::Instant::now();
-                } else if renewed.elapsed() + 2 * RENEWAL > LEASE {
-                    return lost.store(true, Ordering::Relaxed);
-                }
-            }
-        }));
-        Ok(Box::new(guard))
-    }
-}
-
-/// A lock. Dropping it removes it.
-struct LockObject {
-    runtime: Arc<Runtime>,
-    store: Arc<AmazonS3>,
-    path: Path,
-    renewal: Option<tokio::task::JoinHandle<()>>,
-}
-
-impl Drop for LockObject {
-    fn drop(&mut self) {
-        if let Some(renewal) = self.renewal.take() {
-            renewal.abort();
-            // A renewal that is under way must not write the lock again after its removal.
-            let _ = self.runtime.block_on(renewal);
-        }
-        let _ = self.runtime.block_on(self.store.delete(&self.path));
+        self.acquire(lock)
     }
 }
 
@@ -296,7 +234,7 @@ impl Upload<'_> {
 
 impl Incoming for Upload<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.place.check_lock()?;
+        self.place.lease.check()?;
         let runtime = &self.place.runtime;
         let Some(parts) = &mut self.parts else {
             self.small.extend_from_slice(bytes);
@@ -327,7 +265,8 @@ impl Incoming for Upload<'_> {
             let message = format!("wrote bytes with the hash {hash} and read back {found}");
             return Err(Error::corrupt(message).with("object", &self.name));
         }
-        self.place.check_lock()?;
+        // The copy counts: from then on the file exists.
+        self.place.confirm_lock()?;
         let (from, to) = (self.place.path(&self.name), self.place.path(name));
         let copied = self.place.runtime.block_on(self.place.store.copy(&from, &to));
         copied.map_err(|e| failed("copy", name, e))

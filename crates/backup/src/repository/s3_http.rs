@@ -23,15 +23,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::s3_lock::Lease;
+
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// Longest time from connecting to the head of the response. It includes sending the request, for example a part of an
 /// upload.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 
 /// Makes clients. Each request has its own connection: requests are few, and most of them are long.
 #[derive(Clone)]
 pub struct Connector {
     tls: TlsConnector,
+    lease: Arc<Lease>,
 }
 
 impl fmt::Debug for Connector {
@@ -41,7 +44,8 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    pub fn new() -> Result<Self> {
+    /// The clients send requests that change the repository only while the lease permits it.
+    pub fn new(lease: Arc<Lease>) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         // Unparsable certificates are ignored, because some systems have such certificates.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -49,7 +53,7 @@ impl Connector {
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(|e| Error::invalid("cannot set up TLS").caused_by(e))?;
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)), lease })
     }
 
     async fn connect(&self, uri: &Uri) -> io::Result<Box<dyn Stream>> {
@@ -87,6 +91,10 @@ impl Connector {
         }
         if let Some(path) = uri.path_and_query().and_then(|path| path.as_str().parse().ok()) {
             *request.uri_mut() = path;
+        }
+        // As late as possible, and also before each retry, which may be minutes after the first attempt.
+        if !request.method().is_safe() {
+            self.lease.check().map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         }
         let response = sender.send_request(request).await.map_err(failed)?;
         let interrupted = |e: hyper::Error| HttpError::new(HttpErrorKind::Interrupted, e);

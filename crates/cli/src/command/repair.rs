@@ -67,7 +67,7 @@ impl Repair {
 }
 
 fn print(repaired: &Repaired) {
-    let Repaired { findings, series, rows, records, .. } = repaired;
+    let Repaired { findings, series, rows, records, lacks_tokens, .. } = repaired;
     let losses: Vec<Finding> = of_losses(findings).cloned().collect();
     print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64));
     let [samples, entries, calls] = *records;
@@ -80,6 +80,12 @@ fn print(repaired: &Repaired) {
         units::counted(*rows, "row", "rows"),
     );
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
+    if *lacks_tokens {
+        println!(
+            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request: \
+             copy the file from a backup into it, or run `tacho token add` on it"
+        );
+    }
 }
 
 /// The kept findings that are a loss.
@@ -88,7 +94,7 @@ fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
 }
 
 fn print_json(repaired: &Repaired) {
-    let Repaired { findings, series, rows, records, bytes } = repaired;
+    let Repaired { findings, series, rows, records, bytes, lacks_tokens } = repaired;
     for finding in of_losses(findings) {
         println!("{}", findings::json(finding));
     }
@@ -96,6 +102,7 @@ fn print_json(repaired: &Repaired) {
         "saved": {"records": findings::kinds(*records), "series": findings::kinds(series.map(|n| n as u64)), "rows": rows},
         "findings": findings::counts(findings),
         "bytes": bytes,
+        "lacks_tokens": lacks_tokens,
     });
     println!("{}", json!({ "summary": summary }));
 }

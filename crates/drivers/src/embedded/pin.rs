@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tacho_store::disk::make_directory;
-use tacho_store::pin::{length, link, link_quarantine};
+use tacho_store::pin::{link, link_quarantine};
 use tacho_store::{Error, PinnedFile, Result};
 
 use super::format::{file_name, file_path};
@@ -17,7 +17,8 @@ impl Segments {
     pub fn pin(&mut self, into: &Path) -> Result<Vec<PinnedFile>> {
         make_directory(into).map_err(|e| Error::io("make directory", into, e))?;
         self.write_manifest(Purpose::Freeing)?;
-        let read_length = |path: &Path| length(path).map_err(|e| Error::io("read length", path, e));
+        let disk = self.disk.clone();
+        let read_length = |path: &Path| disk.length(path).map_err(|e| Error::io("read length", path, e));
         let mut pinned = Vec::with_capacity(self.manifest.files.len() + 2);
         for (number, _) in self.manifest.files.iter().filter(|(_, known)| known.state.is_live()) {
             let path = file_path(&self.directory, *number);

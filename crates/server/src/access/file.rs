@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
 use tacho_store::disk::{self, FILE_MODE, private_file};
 
-use super::audit::FILE as AUDIT;
+use super::AUDIT_FILE;
 use super::token::{Record, Token};
 use crate::versioned;
 
@@ -212,7 +212,7 @@ pub fn forget(data: &Path) -> io::Result<()> {
 
 /// Removes the permissions of other users.
 pub fn restrict(data: &Path) {
-    for path in [FILE, LOCK, MARKER, AUDIT].map(|name| data.join(name)) {
+    for path in [FILE, LOCK, MARKER, AUDIT_FILE].map(|name| data.join(name)) {
         if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
             disk::restrict(&path, FILE_MODE);
         }

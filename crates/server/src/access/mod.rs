@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::metrics::registry::Counter;
 use crate::shutdown::Shutdown;
 use audit::Audit;
+pub use audit::FILE as AUDIT_FILE;
 use failures::Failures;
 use file::{Found, Stamp};
 pub use sessions::{NotBegun, SESSION_SECONDS};
@@ -225,13 +226,13 @@ impl Gate {
         tokens.into_iter().map(&mut with_usage).collect()
     }
 
-    /// Why the server is not usable, for `/readyz`.
+    /// Why the server is not usable, for `/readyz`. Anyone may ask, so only the log has path and cause.
     ///
     /// # Errors
     /// When the tokens cannot be read.
     pub fn ready(&self) -> Result<(), String> {
         match &*self.state() {
-            State::Closed(cause) => Err(format!("all requests are refused: tokens cannot be used: {cause}")),
+            State::Closed(_) => Err(Refusal::Closed.message()),
             State::Open | State::Tokens(_) => Ok(()),
         }
     }

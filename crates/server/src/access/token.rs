@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tacho_api::time::parse_time;
 use tacho_model::{Labels, Matcher, PatternBudget, Timestamp};
 use tacho_query::promql;
@@ -19,13 +19,16 @@ pub const TOKEN_NAME_BYTES_MAX: usize = 64;
 /// Bytes of the selector of a token.
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
-/// The SHA-256 of a token. Looking up a hash does not reveal by its time how much of a guess is right.
+/// The SHA-256 of a token. Unlike the name of an object of a backup it is a secret, so it has no text. Looking up a
+/// hash does not reveal by its time how much of a guess is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; 32]);
 
 impl Hash {
     pub fn of(text: &str) -> Self {
-        Self(Sha256::digest(text.as_bytes()).into())
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        Self(hash)
     }
 
     fn from_hex(text: &str) -> Option<Self> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tacho_store::check::{Finding, FindingKind, Place};
 use tacho_store::disk::{RealDisk, names_in};
+use tacho_store::pin::SIDE_FILES;
 use tacho_store::{Error, Result};
 
 use crate::{access, control, record_types, snapshots};
@@ -11,21 +12,13 @@ use crate::{access, control, record_types, snapshots};
 /// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
-/// Files and directories of a data directory.
-const KNOWN: [&str; 12] = [
-    "LOCK",
-    "journal",
-    "chunks",
-    "probes.json",
-    "record_types.json",
-    "tacho.toml",
-    "tokens",
-    "tokens.lock",
-    "tokens.used",
-    "audit.log",
-    snapshots::DIRECTORY,
-    INCOMPLETE,
-];
+/// Files and directories of a data directory, next to [`SIDE_FILES`].
+const OTHERS: [&str; 7] =
+    ["LOCK", "journal", "chunks", "tokens.lock", access::AUDIT_FILE, snapshots::DIRECTORY, INCOMPLETE];
+
+fn is_known(name: &str) -> bool {
+    SIDE_FILES.contains(&name) || OTHERS.contains(&name)
+}
 
 /// # Errors
 /// `Invalid` if the directory is the unfinished result of `tacho repair`.
@@ -42,14 +35,14 @@ pub fn refuse_incomplete(data: &Path) -> Result<()> {
 pub fn findings(data: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in names_in(&RealDisk, "list data directory", data)? {
-        let is_copy = name.strip_suffix(".new").is_some_and(|name| KNOWN.contains(&name));
+        let is_copy = name.strip_suffix(".new").is_some_and(is_known);
         if is_copy {
             findings.push(Finding::new(
                 FindingKind::Leftover,
                 Place::file(name),
                 "a new version of a file that was not finished",
             ));
-        } else if !KNOWN.contains(&name.as_str()) && !name.starts_with("audit.log.") {
+        } else if !is_known(&name) && !name.starts_with("audit.log.") {
             findings.push(Finding::new(
                 FindingKind::UnknownFile,
                 Place::file(name),

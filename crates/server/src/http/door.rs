@@ -110,7 +110,10 @@ impl<'a> Visit<'a> {
 
     /// Notes a request that has changed something, or tried to.
     pub fn note(&self, gate: &Gate, access: Option<&Access>, response: &Response) {
-        if self.need != Need::Admin || is_reading(self.method) || access.is_none() {
+        // A backup renews its snapshot every ten seconds, which changes nothing that an administrator wants to see.
+        let is_noted =
+            self.need == Need::Admin && !is_reading(self.method) && !self.route.ends_with("/renew");
+        if !is_noted || access.is_none() {
             return;
         }
         let done = response.extensions().get::<Done>().map_or(Value::Null, |done| done.0.clone());
@@ -138,14 +141,18 @@ pub fn unauthorized(refusal: &Refusal) -> ApiError {
 pub fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
     // `origin.rs` has compared it with `Host`.
     let has_origin = headers.contains_key(header::ORIGIN);
-    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-    let is_json = content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON);
-    if has_origin && (is_json || headers.contains_key(OWN_HEADER)) {
+    if has_origin && (is_json(headers) || headers.contains_key(OWN_HEADER)) {
         return Ok(());
     }
     Err(ApiError::forbidden(
         "a change by the page needs its Origin, and a JSON body or the header X-Tacho: use a token in a program",
     ))
+}
+
+/// Whether the body of a request is JSON, by its header.
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON)
 }
 
 /// The credential of a request. A header takes precedence over the cookie.

@@ -15,7 +15,6 @@ use tacho_model::Timestamp;
 use super::app::App;
 use super::door::{self, Address, COOKIE};
 use super::error::ApiError;
-use super::origin::APPLICATION_JSON;
 use super::route::{Need, Route};
 use crate::access::token::Role;
 use crate::access::{Access, NotBegun, SESSION_SECONDS};
@@ -60,8 +59,7 @@ async fn begin(
     body: Bytes,
 ) -> Result<Response, ApiError> {
     door::check_own(&headers)?;
-    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-    if !content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON) {
+    if !door::is_json(&headers) {
         return Err(ApiError::unsupported("a login is a JSON object: send content-type application/json"));
     }
     // The cause is not shown, because it may contain a part of the token.

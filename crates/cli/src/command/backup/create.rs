@@ -201,7 +201,7 @@ impl Lease {
                 tokio::time::sleep(lease / 6).await;
                 // Without an answer the backup continues, because a server that has ended leaves the hard links of the
                 // snapshot.
-                if let Ok(Some(refusal)) = renewed.post_to_known(&renew).await {
+                if let Ok(Some(refusal)) = renewed.post_or_refused(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
                     return;
                 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tacho_api::units;
 use tacho_backup::{Keep, Pruned, Work, prune};
+use tacho_store::ErrorKind;
 
 use super::stop::Stop;
 use super::{existing, failed};
@@ -43,7 +44,10 @@ impl Prune {
         let pruned = findings::with_progress("prune", |progress| {
             prune(&repository, keep, self.dry_run, &mut Work::new(progress, &|| stop.check()))
         })
-        .map_err(failed)?;
+        .map_err(|error| match error.kind() {
+            ErrorKind::Corrupt => failed(error).hint("tacho backup verify names all damage"),
+            _ => failed(error),
+        })?;
         if self.json {
             self.print_json(&pruned);
         } else {
@@ -57,8 +61,9 @@ impl Prune {
             println!("{} {id}", if self.dry_run { "would remove" } else { "removed" });
         }
         println!(
-            "{}, {} kept; {} of {} {}",
-            units::counted(pruned.removed.len() as u64, "backup removed", "backups removed"),
+            "{} {}, {} kept; {} of {} {}",
+            units::counted(pruned.removed.len() as u64, "backup", "backups"),
+            if self.dry_run { "would be removed" } else { "removed" },
             units::count(pruned.kept.len() as u64),
             units::counted(pruned.objects, "object", "objects"),
             units::bytes(pruned.bytes),

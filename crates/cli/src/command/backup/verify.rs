@@ -45,9 +45,12 @@ impl Verify {
             return Ok(());
         }
         let count = units::counted(verified.faults.len() as u64, "fault", "faults");
-        Err(Failure::new(format!("{count} in {}", repository.location())).hint(
-            "remove the damaged object: the next backup writes it again if the data directory still has the file",
-        ))
+        let hint = if verified.faults.iter().all(|fault| fault.object.is_none()) {
+            "move the unreadable record away, or use the newer tacho that wrote it: the other backups do not need it"
+        } else {
+            "remove the damaged object: the next backup writes it again if the data directory still has the file"
+        };
+        Err(Failure::new(format!("{count} in {}", repository.location())).hint(hint))
     }
 }
 
@@ -65,8 +68,8 @@ fn print(verified: &Verified) {
         units::bytes(verified.bytes),
         units::counted(verified.objects, "object", "objects"),
     );
-    if verified.unused > 0 {
-        let unused = units::counted(verified.unused, "object is", "objects are");
+    if let Some(unused @ 1..) = verified.unused {
+        let unused = units::counted(unused, "object is", "objects are");
         println!("{unused} in no backup; tacho backup prune removes them");
     }
 }
