@@ -80,15 +80,7 @@ async fn converse(
     let (access, _session) = super::greeting::enter(&native.gate, &hello, &session, peer)?;
     let claim = native.sessions.claim(hello.session).await;
     let acked = native.store.session_acked(hello.session) + u64::from(Mutation::WelcomeAheadOfDisk.is_on());
-    let frame_body_bytes_max = u64::from(FRAME_BODY_BYTES_MAX);
-    let welcome = Welcome {
-        version,
-        acked,
-        frame_body_bytes_max,
-        heartbeat_ms: HEARTBEAT_MS,
-        features: feature::RECORDS,
-    };
-    outgoing.send(ServerFrame::Welcome(welcome)).await?;
+    outgoing.send(ServerFrame::Welcome(welcome(version, acked))).await?;
 
     let identity = Identity::new(|key| session.executions().get(key).or_else(|| hello.get(key)));
     let takes_rules = hello.get("control") == Some("1");
@@ -133,6 +125,16 @@ async fn converse(
         // All frames that were read are stored and acknowledged before the last frame is sent.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,
+    }
+}
+
+fn welcome(version: u8, acked: u64) -> Welcome {
+    Welcome {
+        version,
+        acked,
+        frame_body_bytes_max: u64::from(FRAME_BODY_BYTES_MAX),
+        heartbeat_ms: HEARTBEAT_MS,
+        features: feature::RECORDS,
     }
 }
 
