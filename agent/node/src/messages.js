@@ -87,12 +87,12 @@ export function patternDot(pattern) {
 
 /** @param {Value} names */
 export function probesExpected(names) {
-  return `expected names out of ${names}, or -name, or *`;
+  return `expected * or names, each with or without a leading -; the names are ${names}`;
 }
 
 /** @param {Value} server @param {Value} times @param {Value} dropped */
 export function reconnected(server, times, dropped) {
-  return `connected to ${server} again; it was away ${times} since the last line; ${dropped}`;
+  return `connected to ${server} again; the connection failed ${times} since the last message about it; ${dropped}`;
 }
 
 /** @param {Value} server @param {Value} seconds @param {Value} dropped */
@@ -118,7 +118,7 @@ export const SERVER_IS_HTTP = 'it answers with HTTP; the port of the agents is a
 
 /** @param {Value} why */
 export function serverIsOther(why) {
-  return `the peer is not a tacho server: ${why}`;
+  return `this is not the agent port of a tacho server: ${why}`;
 }
 
 /** @param {Value} server @param {Value} why */
@@ -235,7 +235,7 @@ export function tlsUseless(setting) {
 
 /** @param {Value} message @param {Value} code @param {Value} setting */
 export function tokenForbids(message, code, setting) {
-  return `the token does not permit this: ${message} (error ${code}); put another one into ${setting}, or change its rights`;
+  return `the token does not permit this: ${message} (error ${code}); change its role or selector, or the token in ${setting}`;
 }
 
 /** @param {Value} most */
@@ -243,7 +243,7 @@ export function tokenForm(most) {
   return `a token has 1 to ${most} visible ASCII characters, no blanks and no line breaks`;
 }
 
-export const TOKEN_IN_CLEAR = 'without TLS the token goes to this machine only: set tls_ca or insecure_token';
+export const TOKEN_IN_CLEAR = 'no token is sent to another machine without TLS: set tls_ca or insecure_token';
 
 /** @param {Value} code */
 export function tokenNeeded(code) {

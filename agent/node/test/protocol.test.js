@@ -400,7 +400,10 @@ for (const [name, steps, expected] of OUTAGES) {
       line
         .replace(/^(lost|cannot)[a-z ]+ s:1: (.*); the program goes on, the agent keeps trying$/, '$1: $2')
         .replace(/^connected again to s:1(.*) dropped in the meantime$/, 'again$1')
-        .replace(/^connected to s:1 again; it was away (.*) since the last line;(.*) dropped in the meantime$/, 'past $1;$2')
+        .replace(
+          /^connected to s:1 again; the connection failed (.*) since the last message about it;(.*) dropped in the meantime$/,
+          'past $1;$2',
+        )
         .replace(/^connected to s:1(.*?)( dropped in the meantime)?$/, 'connected$1');
     assert.deepEqual(log.lines.map(short), expected);
   });
@@ -439,7 +442,8 @@ test('past outages are logged when the minute is over, and at the end', async ()
   const link = new Link({ address: { host: '127.0.0.1', port: server.address().port }, protocol, totals, log });
   const { outage } = link;
   const past = (often) =>
-    `connected to ${outage.server} again; it was away ${often} since the last line; nothing was dropped in the meantime`;
+    `connected to ${outage.server} again; the connection failed ${often} since the last message about it; ` +
+    `nothing was dropped in the meantime`;
   const away = async (connects) => {
     link.socket.destroy(new Error('gone'));
     await until(`connection ${connects}`, () => totals.connects === connects && protocol.state === 'open');

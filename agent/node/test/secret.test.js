@@ -129,7 +129,7 @@ test('a refusal says what to do, and the pauses grow to a minute', () => {
     throw new Error('not refused');
   };
   const put = 'put a valid one into token';
-  const change = 'put another one into token, or change its rights';
+  const change = 'change its role or selector, or the token in token';
   for (const [token, code, message] of [
     ['', 12, 'the server requires a token: set token_file or token (error 12)'],
     [TOKEN, 12, `the server refuses the token: because (error 12); ${put}`],
@@ -201,7 +201,7 @@ for (const isInsecure of [false, true]) {
         await until('HELLO', () => hellos.join('').includes(TOKEN));
         assert.match(said[0], /^the token is sent to 127\.0\.0\.1:\d+ without TLS, because insecure_token is true/);
       } else {
-        assert.match(said[0], /without TLS the token goes to this machine only: set tls_ca or insecure_token/);
+        assert.match(said[0], /no token is sent to another machine without TLS: set tls_ca or insecure_token/);
         assert.deepEqual(hellos, []);
       }
       assert.ok(!said.join('').includes('5eC'));

@@ -120,7 +120,10 @@ test('another kind of server is logged', async () => {
   const records = `127.0.0.1:${other.address().port}`;
   const ended = await run({ records }, 'endings.js', { args: ['natural', '300'] });
   assert.equal(ended.code, 0);
-  assert.match(ended.err, /the peer is not a tacho server: it answers with HTTP; the port of the agents is another/);
+  assert.match(
+    ended.err,
+    /this is not the agent port of a tacho server: it answers with HTTP; the port of the agents is another/,
+  );
   other.close();
 });
 
@@ -138,7 +141,8 @@ test('wrong settings are logged, and the program starts', async () => {
   const lines = ended.err.split('\n').map((line) => line.replace(/^\S+ /, ''));
   assert.deepEqual(lines.slice(0, 4), [
     'tachograph: TACHO_QUEUE=much: expected a size such as 16MiB; using 16MiB',
-    'tachograph: TACHO_PROBES=*,oracle: expected names out of http-server, http-client, undici, pg, or -name, or *; using *',
+    'tachograph: TACHO_PROBES=*,oracle: expected * or names, each with or without a leading -; ' +
+      'the names are http-server, http-client, undici, pg; using *',
     'tachograph: TACHO_SERVIC: there is no such setting, did you mean TACHO_SERVICE?',
     'tachograph: TACHO_INCLUDE: not a setting of the Node.js agent',
   ]);

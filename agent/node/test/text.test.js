@@ -118,7 +118,7 @@ for (const [variable, text, name, value] of SETTINGS) {
   });
 }
 
-const NAMES = 'expected names out of http-server, http-client, undici, pg, or -name, or *';
+const NAMES = 'expected * or names, each with or without a leading -; the names are http-server, http-client, undici, pg';
 const FAULTS = [
   ['TACHO_SERVER', 'a:b:c', 'expected host:port; using 127.0.0.1:7071'],
   ['TACHO_SERVER', 'a:0', 'expected host:port; using 127.0.0.1:7071'],

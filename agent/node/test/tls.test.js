@@ -130,7 +130,7 @@ test('the authorities of the runtime are used', async () => {
 
 for (const [what, program] of [
   ['a renewed client certificate is used at the next connection', 'waits.js'],
-  ['functions that the program replaces are not called, and its defaults do not apply', 'patched.js'],
+  ['the agent uses neither the functions nor the TLS defaults that the program has replaced', 'patched.js'],
 ]) {
   test(what, async () => {
     const pair = { cert: join(place, `renewed-${program}.cert.pem`), key: join(place, `renewed-${program}.key.pem`) };
@@ -152,7 +152,7 @@ for (const [what, program] of [
   });
 }
 
-test('nothing is sent to another server if the program trusts every server', async () => {
+test('nothing is sent to a server with another name, even if the program trusts every server', async () => {
   const pair = ours.sign('elsewhere', 'DNS:localhost');
   let attempts = 0;
   let received = 0;
@@ -175,7 +175,7 @@ test('the files are not read while the server cannot be reached', async () => {
   await fails('closed', plain, { at: { records: '127.0.0.1:1' }, with: { TACHO_TLS_CA: missing } }, 'ECONNREFUSED');
 });
 
-test('a relay is refused if the file of its thread is missing', async () => {
+test('a relay cannot be created if the file of its thread is missing', async () => {
   const copy = join(place, 'copy');
   cpSync(join(PACKAGE, 'src'), copy, { recursive: true });
   rmSync(join(copy, 'send/relay-thread.js'), { force: true });
@@ -185,7 +185,7 @@ test('a relay is refused if the file of its thread is missing', async () => {
   assert.throws(() => new Relay({ files }, { host: '127.0.0.1', port: 1 }), /there is no file .*relay-thread\.js/);
 });
 
-test('the connection alone does not load node:tls', () => {
+test('the modules of the connection do not load node:tls', () => {
   const loaded = `process.moduleLoadList.includes('NativeModule tls')`;
   const code = `import './src/send/farewell.js'; import './src/send/link.js'; console.log(${loaded});`;
   const command = ['--input-type=module', '--eval', code];
@@ -197,7 +197,7 @@ for (const [what, env] of [
   ['another authority, although the program trusts all', { TACHO_TLS_CA: other.file, NODE_TLS_REJECT_UNAUTHORIZED: '0' }],
   ['the authorities of the runtime', { TACHO_TLS_CA: 'system' }],
 ]) {
-  test(`a server is not trusted by ${what}`, async () => {
+  test(`the server is not trusted if tls_ca names ${what}`, async () => {
     await fails(what, secured, { with: env }, "no authority of tls_ca has signed the server's certificate");
   });
 }

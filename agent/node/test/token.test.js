@@ -87,7 +87,7 @@ test('a program without a valid token is not disturbed', async () => {
   for (const [env, expected] of [
     [{}, /the server requires a token: set token_file or token \(error 12\)/],
     [{ TACHO_TOKEN: 'tacho_unknown' }, /the server refuses the token: .* \(error 12\); put a valid one into token;/],
-    [{ TACHO_TOKEN: reader }, /the token does not permit this: .*reader.*write.* \(error 13\); put another one into token, or/],
+    [{ TACHO_TOKEN: reader }, /the token does not permit this: .*reader.*write.* \(error 13\); change its role or selector, or/],
   ]) {
     const program = start(server, 'waits.js', { service: 'refused', env: { ...env, TACHO_FLUSH_MAX: '100ms' } });
     await says(program, expected);

@@ -69,11 +69,11 @@ def pattern_dot(pattern: object) -> str:
 
 
 def probes_expected(names: object) -> str:
-    return f"expected names out of {names}, or -name, or *"
+    return f"expected * or names, each with or without a leading -; the names are {names}"
 
 
 def reconnected(server: object, times: object, dropped: object) -> str:
-    return f"connected to {server} again; it was away {times} since the last line; {dropped}"
+    return f"connected to {server} again; the connection failed {times} since the last message about it; {dropped}"
 
 
 def reconnected_after(server: object, seconds: object, dropped: object) -> str:
@@ -94,7 +94,7 @@ SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, u
 
 
 def server_is_other(why: object) -> str:
-    return f"the peer is not a tacho server: {why}"
+    return f"this is not the agent port of a tacho server: {why}"
 
 
 def server_lost(server: object, why: object) -> str:
@@ -188,14 +188,14 @@ def tls_useless(setting: object) -> str:
 
 
 def token_forbids(message: object, code: object, setting: object) -> str:
-    return f"the token does not permit this: {message} (error {code}); put another one into {setting}, or change its rights"
+    return f"the token does not permit this: {message} (error {code}); change its role or selector, or the token in {setting}"
 
 
 def token_form(most: object) -> str:
     return f"a token has 1 to {most} visible ASCII characters, no blanks and no line breaks"
 
 
-TOKEN_IN_CLEAR = "without TLS the token goes to this machine only: set tls_ca or insecure_token"
+TOKEN_IN_CLEAR = "no token is sent to another machine without TLS: set tls_ca or insecure_token"
 
 
 def token_needed(code: object) -> str:

@@ -24,7 +24,7 @@ from tachograph.probes import context, dbapi, http_client
 from tachograph.sender import Sender
 from tachograph.totals import Totals
 
-# A closed port. These tests step the sender by hand. Its link cannot connect, which has no effect on the tests.
+# A closed port. These tests step the sender by hand, and the link never connects.
 NOWHERE = "127.0.0.1:1"
 
 for probe in (context, dbapi, http_client):
@@ -140,7 +140,7 @@ def definitions(dictionary: Dictionary) -> dict[tuple[int, int], str]:
 
 
 def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, int], str], found: dict[int, Call]) -> None:
-    """Decodes one part like the server. Fails where the server would refuse the part."""
+    """Decodes one part of a segment, as the server does. Fails where the server would refuse it."""
     flags, number = body.u8(), body.varint()
     assert flags & 12 != 12
     assert flags < 32

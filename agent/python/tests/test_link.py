@@ -183,7 +183,7 @@ class Conversations(LinkTest):
         name = lost.server
         gone = f"lost the server {name}: why; the program goes on, the agent keeps trying"
         again = f"connected again to {name};"
-        past = f"connected to {name} again; it was away once since the last line;"
+        past = f"connected to {name} again; the connection failed once since the last message about it;"
         for is_early, during, after, expected in [
             (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped in the meantime"]),
             (True, (5, 1, 0), (100, 100, 100), [f"{past} 5 calls, 1 samples and 0 entries were dropped in the meantime"]),
@@ -227,7 +227,7 @@ class Conversations(LinkTest):
         self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped in the meantime$")
 
     def test_ended_outages_are_logged_together_when_the_minute_is_over(self) -> None:
-        away = "it was away {} since the last line; {} dropped in the meantime"
+        away = "the connection failed {} since the last message about it; {} dropped in the meantime"
         for steps, expected in [
             (
                 "0 fails,1 opens,30 fails,30 1 0 2,31 opens,32 7 7 7,40 fails,41 1 1 0,42 opens,59 looks,60 looks,61 looks,"
@@ -365,8 +365,8 @@ class Conversations(LinkTest):
 
     def test_another_kind_of_server(self) -> None:
         for answer, words in [
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: it answers with HTTP; the port of the agents"),
-            (b"SSH-2.0-OpenSSH_9.9\r\n", "not a tacho server: a frame claims"),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not the agent port of a tacho server: it answers with HTTP; the port of"),
+            (b"SSH-2.0-OpenSSH_9.9\r\n", "not the agent port of a tacho server: a frame claims"),
             (wire.frame(wire.ACK, varints(1)), "frame type 66 came before WELCOME"),
             (welcome() + wire.frame(wire.PROBES, varints(1, 1_001)), "PROBES claims 1001 rules, at most 1000 are allowed"),
             (welcome()[:-1] + b"\x00", "checksum mismatch"),

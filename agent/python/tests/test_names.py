@@ -17,6 +17,8 @@ from tachograph.probes.dbapi import statement
 from tachograph.probes.route import guessed
 from tachograph.probes.sql import DIALECTS, NAME_CHARS_MAX, shape
 
+NAMES = "expected * or names, each with or without a leading -; the names are context, http, dbapi"
+
 
 class Config(unittest.TestCase):
     def test_values_are_parsed(self) -> None:
@@ -37,7 +39,6 @@ class Config(unittest.TestCase):
             self.assertEqual((getattr(settings, name.lower()), warnings), (value, []))
 
     def test_wrong_values_are_reported_with_the_value_used_instead(self) -> None:
-        names = "expected names out of context, http, dbapi, or -name, or *"
         duration = "expected a duration such as 100ms or 5s"
         for name, value, expected in [
             ("BUFFER", "many", "many: expected a whole number; using 65536"),
@@ -55,8 +56,8 @@ class Config(unittest.TestCase):
             ("SAMPLERS", "yes", "yes: expected true or false; using true"),
             ("DATABASE_MESSAGES", "on", "on: expected true or false; using false"),
             ("LOG_DETAIL", "", ": expected true or false; using false"),
-            ("PROBES", "nosuch", f"nosuch: {names}; using *"),
-            ("PROBES", "http,-nosuch", f"http,-nosuch: {names}; using http"),
+            ("PROBES", "nosuch", f"nosuch: {NAMES}; using *"),
+            ("PROBES", "http,-nosuch", f"http,-nosuch: {NAMES}; using http"),
             ("SERVER", "http://a:7071", "http://a:7071: expected host:port; using 127.0.0.1:7071"),
             ("SERVER", "a:65536", "a:65536: expected host:port; using 127.0.0.1:7071"),
         ]:
@@ -75,7 +76,7 @@ class Config(unittest.TestCase):
             ("buffer", True, "true: expected a whole number; using 65536"),
             ("service", 7, "7: expected a text; using the default"),
             ("include", 7, "7: expected a list; using the default"),
-            ("probes", ["x", "y"], "x,y: expected names out of context, http, dbapi, or -name, or *; using *"),
+            ("probes", ["x", "y"], f"x,y: {NAMES}; using *"),
         ]:
             self.assertEqual(config.load({}, {name: value}), (config.Settings(), [f"{name}={expected}"]))
 

@@ -299,7 +299,7 @@ print(sum(f() for _ in range(1000)))
         for address, words in [
             ("127.0.0.1:1", "cannot reach the server"),
             ("no.such.host.invalid:7071", "cannot reach the server"),
-            (f"127.0.0.1:{self.server.http}", "the peer is not a tacho server"),
+            (f"127.0.0.1:{self.server.http}", "this is not the agent port of a tacho server"),
             ("not an address", "TACHO_SERVER=not an address: expected host:port; using 127.0.0.1:7071"),
         ]:
             out, err = self.run_program(source, server=address, flush_max="2s")

@@ -122,7 +122,7 @@ class Refusals(LinkTest):
         for token, code, expected in [
             ("", 12, "the server requires a token: set token_file or token (error 12)"),
             (TOKEN, 12, "the server refuses the token: no such token (error 12); put a valid one into token"),
-            (TOKEN, 13, "the token does not permit this: no such token (error 13); put another one into token, or change"),
+            (TOKEN, 13, "the token does not permit this: no such token (error 13); change its role or selector, or"),
         ]:
             with self.subTest(expected):
                 self.again()
@@ -269,7 +269,7 @@ class WithServer(ServerTest):
         for settings, expected in [
             ({}, r"the server requires a token: set token_file or token \(error 12\)"),
             ({"token": "tacho_unknown"}, r"the server refuses the token: .* \(error 12\); put a valid one into token;"),
-            ({"token": reader}, r"the token does not permit this: .*reader.*write.* \(error 13\); put another one into token, or"),
+            ({"token": reader}, r"the token does not permit this: .*reader.*write.* \(error 13\); change its role or selector"),
         ]:
             with self.subTest(expected):
                 self.begin(flush_max="100ms", **settings)

@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_counter_of_a_rule_is_reported_once() {
-        let then = Downsampling { after: 1, to: Aggregation { step: 60, how: Aggregate::Mean } };
+        let then = Downsampling { after: 1, to: Aggregation { step: 60, how: Aggregate::Avg } };
         let rule = Rule { matchers: vec![Matcher::equal("host", "h")], then };
         let policies = Arc::new(Policies { downsampling: vec![rule], ..Policies::default() });
         let options = Options { threads: Threads::One, policies, ..Options::default() };

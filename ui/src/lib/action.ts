@@ -1,4 +1,5 @@
-// State of a request that changes data on the server: one at a time; the last error remains visible.
+// State of a request that changes data on the server. While `busy`, the caller disables its buttons. An error remains visible
+// until a request succeeds.
 import { useState } from 'preact/hooks';
 
 export interface Action {

@@ -17,7 +17,7 @@ describe('entries', () => {
     expect(rowsOf(bytes)[0]).toMatchObject({ text: 'bytes 00ff', metric: {}, members: null });
   });
 
-  test('members are columns if every text is an object and their number is limited', () => {
+  test('members are columns if every text is an object and there are at most 24 different members', () => {
     const table = rowsOf(list('{"pid":7,"fd":"3r"}', '{"pid":8,"user":null}'));
     expect(membersOf(table)).toEqual(['pid', 'fd', 'user']);
     expect(membersOf(rowsOf(list('{"pid":7}', 'text')))).toEqual([]);

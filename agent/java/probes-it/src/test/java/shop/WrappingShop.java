@@ -5,8 +5,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Servlets that get wrapped requests and responses of the program, one after the other on one
- * thread. Most wrappers throw in one of their methods.
+ * Calls servlets one after the other on one thread, with requests and responses that are wrappers
+ * of the program. Most wrappers throw in one of their methods.
  */
 public final class WrappingShop {
     private WrappingShop() {}

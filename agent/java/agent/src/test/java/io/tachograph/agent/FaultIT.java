@@ -143,8 +143,8 @@ class FaultIT {
             assertEquals(
                     "connected to "
                             + address
-                            + " again; it was away once since the last line; nothing was dropped"
-                            + " in the meantime",
+                            + " again; the connection failed once since the last message about"
+                            + " it; nothing was dropped in the meantime",
                     told.get(3),
                     "the second outage is logged when the program ends");
         }
@@ -254,7 +254,7 @@ class FaultIT {
             Thread.sleep(500);
             server.mode = WireServer.Mode.GOOD;
             program.finish();
-            assertOneLine(program, "not a tacho server");
+            assertOneLine(program, "not the agent port of a tacho server");
             assertEquals(
                     program.number("count") * CALLS,
                     server.decoder().callsEnded,
@@ -334,8 +334,8 @@ class FaultIT {
                 "TACHO_SERVER, [::1, expected host:port; using 127.0.0.1:7071",
                 "TACHO_SERVER, '', expected host:port; using 127.0.0.1:7071",
                 "TACHO_BUFFER, 1000, a power of two is needed; using 1024",
-                "TACHO_PROBES, nosuch, 'expected names out of '",
-                "TACHO_PROBES, 'methods,jdcb', 'or -name, or *; using methods'",
+                "TACHO_PROBES, nosuch, 'expected * or names, each with or without a leading -; '",
+                "TACHO_PROBES, 'methods,jdcb', '; using methods'",
             })
     void wrongValuesAreLogged(String variable, String value, String expected) throws Exception {
         Program program = Program.on(17, "burst", "1000").with(variable, value).run();

@@ -5,7 +5,7 @@ package io.tachograph.bootstrap;
  * current thread are recorded with it as their parent. Immutable.
  */
 public final class Context {
-    /** Value of {@link #segment} for a context from another process. */
+    /** Value of {@link #segment} if the trace began in another process or is not recorded. */
     public static final long REMOTE = -1;
 
     private static final int TRACEPARENT_LENGTH = 55;
@@ -17,15 +17,15 @@ public final class Context {
     private final long segment;
     private final Origin origin;
 
-    /** Where the trace began, and whether it is recorded. */
+    /** Where this context comes from, and whether the trace is recorded. */
     private enum Origin {
         /** This process records the trace. */
         KEPT,
         /** This process does not record the trace ({@link Traces}). */
         LEFT_OUT,
-        /** The trace began in another process, whose header has the sampled flag. */
+        /** Read from a header with the sampled flag. */
         HEADER,
-        /** The trace began in another process, whose header lacks the sampled flag. */
+        /** Read from a header without the sampled flag. */
         HEADER_UNSAMPLED
     }
 

@@ -97,7 +97,8 @@ class LeftOutIT {
     }
 
     /**
-     * Work in other threads for an answer belongs to the request and does not begin its own trace.
+     * Work that other threads do to answer a request belongs to that request and does not begin its
+     * own trace.
      */
     @ParameterizedTest
     @MethodSource("jdks")

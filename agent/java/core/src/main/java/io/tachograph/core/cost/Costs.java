@@ -1,8 +1,8 @@
 package io.tachograph.core.cost;
 
 /**
- * Cost of one call on the program's thread, ns: two clock reads, and the writes of a record or of
- * counts. A call in an unrecorded trace reads no clock; it only increments one count.
+ * Cost of one call on the program's thread, ns: two clock reads and the writes. A call in an
+ * unrecorded trace does not read the clock; it only increments a count.
  */
 public final class Costs {
     /** Not measured yet. */

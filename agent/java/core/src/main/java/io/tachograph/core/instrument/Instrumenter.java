@@ -3,6 +3,7 @@ package io.tachograph.core.instrument;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.log.Messages;
 import io.tachograph.core.send.ProbeMailbox;
 
 import net.bytebuddy.ByteBuddy;
@@ -117,8 +118,7 @@ public final class Instrumenter {
                 entry -> !entry.equals("*") && !names.contains(entry.replaceFirst("^-", "")));
         if (known.size() < given.size()) {
             String used = known.isEmpty() ? Setting.PROBES.fallback() : String.join(",", known);
-            String allowed =
-                    "expected names out of " + String.join(", ", names) + ", or -name, or *";
+            String allowed = Messages.probesExpected(String.join(", ", names));
             log.say(settings.wrong(Setting.PROBES, String.join(",", given), allowed, used));
         }
         return known;

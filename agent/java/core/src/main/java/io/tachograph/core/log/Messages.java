@@ -86,15 +86,15 @@ public final class Messages {
     }
 
     public static String probesExpected(Object names) {
-        return "expected names out of " + names + ", or -name, or *";
+        return "expected * or names, each with or without a leading -; the names are " + names;
     }
 
     public static String reconnected(Object server, Object times, Object dropped) {
         return "connected to "
                 + server
-                + " again; it was away "
+                + " again; the connection failed "
                 + times
-                + " since the last line; "
+                + " since the last message about it; "
                 + dropped;
     }
 
@@ -117,7 +117,7 @@ public final class Messages {
     public static final String SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, usually 7071";
 
     public static String serverIsOther(Object why) {
-        return "the peer is not a tacho server: " + why;
+        return "this is not the agent port of a tacho server: " + why;
     }
 
     public static String serverLost(Object server, Object why) {
@@ -227,9 +227,8 @@ public final class Messages {
                 + message
                 + " (error "
                 + code
-                + "); put another one into "
-                + setting
-                + ", or change its rights";
+                + "); change its role or selector, or the token in "
+                + setting;
     }
 
     public static String tokenForm(Object most) {
@@ -238,7 +237,7 @@ public final class Messages {
                 + " visible ASCII characters, no blanks and no line breaks";
     }
 
-    public static final String TOKEN_IN_CLEAR = "without TLS the token goes to this machine only: set tls_ca or insecure_token";
+    public static final String TOKEN_IN_CLEAR = "no token is sent to another machine without TLS: set tls_ca or insecure_token";
 
     public static String tokenNeeded(Object code) {
         return "the server requires a token: set token_file or token (error " + code + ")";

@@ -63,7 +63,11 @@ final class Outages {
         } else if (isTold || isQuiet && now - quietUntil < 0) {
             return;
         }
-        String cause = why + (untold > 1 ? ", " + untold + " times since the last line" : "");
+        String cause =
+                why
+                        + (untold > 1
+                                ? ", " + untold + " times since the last message about it"
+                                : "");
         log.say(
                 wasConnected
                         ? Messages.serverLost(server, cause)
