@@ -12,6 +12,7 @@ use common::{Bench, batch, entries, executions, id, labels, samples};
 use tacho_model::{Kind, Matcher, NAME, TimeRange};
 use tacho_store::driver::{Capabilities, Delete, Info, RowStream, Scan};
 use tacho_store::layer::faults::{Faults, Faulty, Wound};
+use tacho_store::threads::Threads;
 use tacho_store::{Damage, Driver, ErrorKind, MemoryDriver, Options, Result, Row, Store, Table};
 
 const ALL: TimeRange = TimeRange::ALL;
@@ -309,9 +310,9 @@ impl Driver for Watched {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_failed_deletion_is_retried_by_the_next_sweep() {
-    let patient = Patient::new();
+    let patient = Patient::with(Options { threads: Threads::One, ..Options::default() });
     let store = patient.bench.open().await;
     let points: Vec<(i64, &str)> =
         [0, 1, 2, 10 * DAY_NS, 10 * DAY_NS + 1].into_iter().map(|at| (at, "text")).collect();
@@ -336,24 +337,24 @@ async fn a_failed_deletion_is_retried_by_the_next_sweep() {
     let bench = Bench { driver: watched.clone(), options, ..patient.bench };
     let store = bench.open().await;
     let scans = || watched.scans.load(Ordering::SeqCst);
-    let until = async |is_so: &dyn Fn() -> bool| {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
+    // The paused clock advances only while all tasks wait. After this time, the upkeep has done its work and waits for its
+    // next sweep.
+    let work = || tokio::time::sleep(Duration::from_secs(1));
     // Each flush wakes the upkeep.
     let flush = async |at: i64| {
         store.append(entries("other", &[(at, "text")]), None).await.unwrap();
         store.flush().await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        work().await;
     };
     let log = [Matcher::equal(NAME, "log")];
     // The series of the unreadable group have no records in this range.
     store.delete(&log, TimeRange::new(10 * DAY_NS, 10 * DAY_NS)).await.unwrap();
-    until(&|| store.stats().upkeep.tombstones == 0).await;
+    work().await;
+    assert_eq!(store.stats().upkeep.tombstones, 0);
     let before = scans();
     store.delete(&log, TimeRange::new(0, 0)).await.unwrap();
-    until(&|| scans() > before).await;
+    work().await;
+    assert!(scans() > before);
     store.sweep().await.unwrap();
     let tried = scans();
     for n in 1..10 {
@@ -361,10 +362,10 @@ async fn a_failed_deletion_is_retried_by_the_next_sweep() {
         assert_eq!(scans(), tried, "wake {n} reads the rows again");
     }
     store.delete(&log, TimeRange::new(1, 1)).await.unwrap();
-    until(&|| scans() > tried).await;
+    work().await;
+    assert!(scans() > tried);
     store.sweep().await.unwrap();
     let again = scans();
-    tokio::time::pause();
     tokio::time::sleep(hour + hour / 2).await;
     assert!(scans() > again, "the sweep reads the rows again");
     assert_eq!(store.stats().upkeep.tombstones, 2);

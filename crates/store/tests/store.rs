@@ -14,6 +14,7 @@ use tacho_chunk::ExecutionBlock;
 use tacho_model::{Batch, Kind, Matcher, TimeRange, TraceId, Value};
 use tacho_store::disk::{Disk, DiskFile, FaultyDisk};
 use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::threads::Threads;
 use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
 
 const ALL: TimeRange = TimeRange::ALL;
@@ -338,9 +339,10 @@ async fn refused_blocks_do_not_count_as_memory() {
     assert_eq!(read(bytes - 1).await.unwrap_err().kind(), ErrorKind::Limit);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn generations_are_sealed_by_age_independent_of_the_wall_clock() {
-    let options = Options { seal_age: Duration::from_millis(50), ..Options::default() };
+    let seal_age = Duration::from_secs(600);
+    let options = Options { threads: Threads::One, seal_age, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let clock = Arc::new(tacho_model::ManualClock::new(i64::MAX));
     let store = tacho_store::Store::open(
@@ -353,10 +355,11 @@ async fn generations_are_sealed_by_age_independent_of_the_wall_clock() {
     .unwrap();
     store.append(samples("m", &[(i64::MIN, 1.0), (i64::MAX, 2.0)]), None).await.unwrap();
     clock.set(i64::MIN);
-    while store.stats().flushes == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(store.stats().seals_by_age, 1);
+    let counts = || (store.stats().seals_by_age, store.stats().flushes);
+    tokio::time::sleep(seal_age - Duration::from_secs(1)).await;
+    assert_eq!(counts(), (0, 0));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(counts(), (1, 1));
     assert_eq!(values(&store, "m", ALL).await, [(i64::MIN, 1.0), (i64::MAX, 2.0)]);
 }
 

@@ -11,6 +11,7 @@ use tacho_chunk::{Aggregate, Aggregation, CodecSet, Method, Tolerance};
 use tacho_model::{Kind, ManualClock, MatchOp, Matcher, NAME, TimeRange};
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
+use tacho_store::threads::Threads;
 use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 
 const ALL: TimeRange = TimeRange::ALL;
@@ -364,9 +365,12 @@ async fn a_rule_applies_only_to_its_series_of_a_group() {
     }
 }
 
-#[tokio::test]
+/// The paused clock advances only while all tasks wait, so no merge is under way after a sleep that is shorter than the
+/// rest of the upkeep.
+#[tokio::test(start_paused = true)]
 async fn chunks_are_merged_in_the_background_a_few_times_each() {
     let options = Options {
+        threads: Threads::One,
         sweep_first: Duration::from_secs(100),
         merge_cpu_percent: 100,
         chunk_values: 6_400,
@@ -375,28 +379,24 @@ async fn chunks_are_merged_in_the_background_a_few_times_each() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
     fill(&store, "m", 64, 100).await;
-    for _ in 0..500 {
-        if chunks(&store, "m").await.len() < 8 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    tokio::time::sleep(Duration::from_secs(50)).await;
     assert!(chunks(&store, "m").await.len() < 8, "{:?}", chunks(&store, "m").await);
     assert_eq!(values(&store, "m", ALL).await.len(), 6_400);
     let stats = store.stats().upkeep;
     assert!(stats.records_in <= 3 * 6_400, "records were written again {} times", stats.records_in / 6_400);
 }
 
-#[tokio::test]
+/// Each merge reads and writes more than 20 bytes, so the upkeep rests longer than 20 seconds after it.
+#[tokio::test(start_paused = true)]
 async fn an_order_ends_the_pause_between_two_batches() {
-    let options = Options { merge_bytes_per_second: 1, ..Options::default() };
+    let options = Options { threads: Threads::One, merge_bytes_per_second: 1, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
     fill(&store, "m", 10, 20).await;
-    while store.stats().upkeep.merges == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(store.stats().upkeep.merges > 0, "the upkeep rests after its first batch");
     fill(&store, "other", 3, 20).await;
+    // If the order did not end the pause, the paused clock would advance to this limit first.
     let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all()).await.expect("an end");
     assert!(merged.unwrap().merges > 0);
     assert_eq!(chunks(&store, "other").await, [60]);

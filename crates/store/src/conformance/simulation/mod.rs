@@ -413,7 +413,7 @@ fn faulty(driver: Arc<dyn Driver>, seed: u64) -> Arc<Faulty<Arc<dyn Driver>>> {
 /// directory a little longer.
 async fn reopen(opener: &Opener, directory: &Path) -> Result<Arc<dyn Driver>, String> {
     let mut last = String::new();
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         match opener(directory.to_owned()).await {
             Ok(driver) => return Ok(driver),
             Err(error) if error.kind() == ErrorKind::Locked => last = error.to_string(),
