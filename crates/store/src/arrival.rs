@@ -14,6 +14,7 @@ use tacho_model::{
 };
 
 use crate::index::{Admission, Bounds, Index};
+use crate::kinds::of_kind_mut;
 use crate::{Error, Result};
 
 /// Identifies a batch of a sender. Each frame number is accepted once.
@@ -94,7 +95,7 @@ impl Refused {
         why: &dyn Display,
     ) {
         self.series += 1;
-        self.records[kind as usize - 1] += records;
+        *of_kind_mut(&mut self.records, kind) += records;
         if self.named.len() < REFUSED_NAMED_MAX {
             let shown = shortened(labels.to_string());
             self.named.push(RefusedSeries { kind, position, reason: format!("series {shown}: {why}") });

@@ -42,7 +42,7 @@ pub trait Disk: Send + Sync + 'static {
             if bytes == 0 {
                 return file.sync_all();
             }
-            file.write_all_at(&part[..bytes], at)?;
+            file.write_all_at(part.get(..bytes).unwrap_or_default(), at)?;
             at += bytes as u64;
         }
     }

@@ -26,6 +26,7 @@ use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::{self, format::Older};
 use crate::keys::{ChunkKey, Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
+use crate::kinds::of_kind_mut;
 use crate::layer::retry::Backoff;
 use crate::mutation::Mutation;
 use crate::options::Options;
@@ -213,7 +214,7 @@ fn encode_some(
             };
             let chunk_bytes: usize = sealed.rows.iter().map(|row| row.value.len()).sum();
             let chunks = sealed.rows.len() as u64;
-            some.stored[kind as usize - 1] +=
+            *of_kind_mut(&mut some.stored, kind) +=
                 Stored { chunks, bytes: chunk_bytes as u64, records: sealed.records };
             some.replaced += sealed.replaced;
             bytes += chunk_bytes + sealed.rows.iter().map(|row| row.clustering.len()).sum::<usize>();
@@ -308,10 +309,10 @@ fn rows_of_attempt(rows: &[Row], attempt: u32) -> Vec<Row> {
 /// Retries a step until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
 async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
     let options = &flusher.options;
-    let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
+    let mut backoff = Backoff::of_store(options.flush_wait_first, options.flush_wait_max, flusher.id);
     while let Err(error) = step().await {
         let wait = backoff.next_wait();
-        tracing::error!(%error, wait_ms = wait.as_millis() as u64, "flush failed, records stay in the journal");
+        tracing::error!(%error, wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX), "flush failed, records stay in the journal");
         flusher.counters.flush_failures.add(1);
         flusher.progress.send_modify(|progress| {
             progress.failures += 1;

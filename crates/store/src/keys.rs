@@ -91,7 +91,7 @@ impl ChunkKey {
         let (number, _) = rest.split_first_chunk().ok_or_else(malformed)?;
         Ok(Self {
             span: Span::from_byte(span).ok_or_else(malformed)?,
-            start: (u64::from_be_bytes(*start) ^ SIGN) as i64,
+            start: (u64::from_be_bytes(*start) ^ SIGN).cast_signed(),
             generation: u64::from_be_bytes(*generation),
             number: u32::from_be_bytes(*number),
         })
@@ -103,7 +103,7 @@ const SIGN: u64 = 1 << 63;
 fn start_prefix(span: Span, start: Timestamp) -> Vec<u8> {
     let mut key = Vec::with_capacity(CHUNK_KEY_BYTES);
     key.extend_from_slice(&[VERSION, span as u8]);
-    key.extend_from_slice(&(start as u64 ^ SIGN).to_be_bytes());
+    key.extend_from_slice(&(start.cast_unsigned() ^ SIGN).to_be_bytes());
     key
 }
 

@@ -18,6 +18,9 @@
 //! rows. `shared.rs` lists the parts and the lock order. Path of one record. Before: `tacho_ingest` decoded its batch.
 //! After: `tacho_drivers` keeps its chunk.
 
+#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
 mod answer;
 mod arrival;
 mod assemble;
@@ -47,6 +50,7 @@ pub mod journal;
 #[cfg(not(fuzzing))]
 mod journal;
 mod keys;
+mod kinds;
 pub mod layer;
 pub mod lock;
 pub mod memory;
@@ -62,6 +66,7 @@ mod seal;
 pub mod sectors;
 mod sessions;
 mod shared;
+pub mod size;
 mod stats;
 mod store;
 pub mod threads;

@@ -4,6 +4,8 @@
 use std::io;
 use std::ops::Range;
 
+use crate::size::in_memory;
+
 /// System errors for a bad sector (`EIO`) and for a sector with a wrong checksum (Linux: `EBADMSG`).
 const BAD_SECTOR: [i32; 2] = [5, 74];
 /// The smallest unit that a disk can lose.
@@ -57,21 +59,22 @@ pub fn read_sectors(read: ReadAt<'_>, bytes: &mut [u8], offset: u64) -> io::Resu
         let at = offset + from as u64;
         let is_careful = from < careful_to;
         let unit = if is_careful { SECTOR_BYTES } else { PART_BYTES };
-        let to = total.min(from + unit - (at % unit as u64) as usize);
-        match read(&mut bytes[from..to], at) {
+        let to = total.min(from + unit - in_memory(at % unit as u64));
+        let part = bytes.get_mut(from..to).unwrap_or_default();
+        match read(part, at) {
             Ok(0) => break,
             Ok(read) => readable.length += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_bad_sector(&error) && !is_careful => careful_to = to,
             Err(error) if is_bad_sector(&error) => {
-                bytes[from..to].fill(0);
+                part.fill(0);
                 readable.note(at..offset + to as u64, error);
                 readable.length = to;
             }
             Err(error) => return Err(error),
         }
     }
-    bytes[readable.length..].fill(0);
+    bytes.get_mut(readable.length..).unwrap_or_default().fill(0);
     Ok(readable)
 }
 

@@ -297,7 +297,7 @@ fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -
 fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
     let before = row.value.len() - chunk.len();
     debug_assert!(replacement_bytes(&row.value) == Some(before), "the prefix is sound");
-    let value = [&row.value[..before], &left.value[..]].concat();
+    let value = [row.value.get(..before).unwrap_or_default(), &left.value].concat();
     Row { value: value.into(), ..row.clone() }
 }
 

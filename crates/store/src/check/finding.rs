@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tacho_model::{Kind, TimeRange};
 
 use crate::driver::Scanned;
+use crate::kinds::of_kind_mut;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -246,7 +247,7 @@ pub struct LostTotals {
 impl LostTotals {
     fn add(&mut self, lost: Option<&Lost>) {
         match lost.and_then(|lost| Some((lost.kind, lost.records?))) {
-            Some((kind, records)) => self.records[kind as usize - 1] += records,
+            Some((kind, records)) => *of_kind_mut(&mut self.records, kind) += records,
             None => self.unknown += 1,
         }
     }
@@ -254,7 +255,13 @@ impl LostTotals {
 
 impl Findings {
     pub fn add(&mut self, finding: Finding) {
-        self.counts[finding.severity() as usize] += 1;
+        let [notes, warnings, damages] = &mut self.counts;
+        let count = match finding.severity() {
+            Severity::Note => notes,
+            Severity::Warning => warnings,
+            Severity::Damage => damages,
+        };
+        *count += 1;
         self.losses += u64::from(finding.is_loss());
         if finding.loss == Loss::Records {
             self.lost.add(finding.lost.as_ref());
@@ -279,7 +286,12 @@ impl Findings {
     }
 
     pub const fn count(&self, severity: Severity) -> u64 {
-        self.counts[severity as usize]
+        let [notes, warnings, damages] = self.counts;
+        match severity {
+            Severity::Note => notes,
+            Severity::Warning => warnings,
+            Severity::Damage => damages,
+        }
     }
 
     /// Number of findings that are a loss, including findings that are not kept.

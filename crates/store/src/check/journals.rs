@@ -18,6 +18,7 @@ use crate::evidence::{Gap, gaps};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
 use crate::sectors::{ReadAt, Readable, read_sectors};
+use crate::size::in_memory;
 use crate::{Error, ErrorKind, Result};
 
 /// One open journal.
@@ -76,7 +77,7 @@ impl Journals {
         }
         for held in self.held.values_mut() {
             held.length = held.file.metadata().map_err(|e| failed(&held.path, e))?.len();
-            let mut bytes = vec![0; HEADERS_BYTES_MAX.min(held.length as usize)];
+            let mut bytes = vec![0; HEADERS_BYTES_MAX.min(in_memory(held.length))];
             held.front = match held.file.read_exact_at(&mut bytes, 0) {
                 Ok(()) => match Front::decode(&bytes, &held.path) {
                     Ok(front) => Some(front),
@@ -202,7 +203,7 @@ impl Journals {
         let mut checked = JournalChecked { bytes: held.length, ..JournalChecked::default() };
         let name = self.name(generation);
         let whole = Place::range(&name, 0, held.length);
-        let mut bytes = vec![0; held.length as usize];
+        let mut bytes = vec![0; in_memory(held.length)];
         let readable = match read_sectors(read, &mut bytes, 0) {
             Ok(readable) => readable,
             Err(error) => {

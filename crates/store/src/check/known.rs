@@ -12,6 +12,7 @@ use crate::evidence::Keys;
 use crate::group::row::{SeriesRow, decode_series, group_id, series_scan};
 use crate::index::Index;
 use crate::keys::{chunk_place, decode_session, decode_store_fact, sessions_scan, store_scan};
+use crate::kinds::of_kind;
 use crate::recover::{Facts, each_row};
 use crate::{Error, ErrorKind};
 
@@ -65,7 +66,7 @@ impl Known {
         let unused = groups.filter(|group| !self.partitions.contains(group)).count();
         let others = [Kind::Entry, Kind::Execution].map(|kind| {
             let used = self.partitions.iter().filter(|(of, id)| *of == kind && self.index.has(kind, *id));
-            self.index.counts()[kind as usize - 1].saturating_sub(used.count())
+            of_kind(&self.index.counts(), kind).saturating_sub(used.count())
         });
         unused + others.iter().sum::<usize>()
     }

@@ -20,6 +20,7 @@ use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, Journals as JournalList, SEQUENCE, STORE, STORED, clock_row,
     flushed_row, identity_row, sequence_row, stored_row,
 };
+use crate::kinds::of_kind_mut;
 use crate::recover::draw_id;
 use crate::stats::Stored;
 use crate::{Error, Result};
@@ -180,7 +181,7 @@ impl Checker {
     pub fn count(row: &Row, records: Option<(Kind, u64)>, counted: &mut [Stored; 3]) {
         if let (Table::Chunks, Some((kind, records))) = (row.table, records) {
             let bytes = row.value.len() as u64;
-            counted[kind as usize - 1] += Stored { chunks: 1, bytes, records };
+            *of_kind_mut(counted, kind) += Stored { chunks: 1, bytes, records };
         }
     }
 }

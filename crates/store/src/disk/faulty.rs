@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Disk, DiskFile, RealDisk};
+use crate::size::in_memory;
 
 /// A disk with injected faults for tests: little space, or operations that fail. Cutting or removing files frees space.
 #[derive(Clone, Debug, Default)]
@@ -214,11 +215,11 @@ impl DiskFile for FaultyFile {
             if self.switches.half_done.swap(true, Ordering::SeqCst) {
                 return Err(ended);
             }
-            self.file.append(&bytes[..bytes.len() / 2])?;
+            self.file.append(bytes.split_at(bytes.len() / 2).0)?;
             return Err(ended);
         }
-        let fits = self.switches.take(bytes.len() as u64) as usize;
-        self.file.append(&bytes[..fits])?;
+        let fits = in_memory(self.switches.take(bytes.len() as u64));
+        self.file.append(bytes.get(..fits).unwrap_or(bytes))?;
         if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 

@@ -39,7 +39,8 @@ impl Print {
             (hash.rotate_left(5) ^ at.cast_unsigned()).wrapping_mul(0x517c_c1b7_2722_0a95)
         };
         let step = at.get(1).zip(at.first()).map(|(second, first)| second.wrapping_sub(*first));
-        let regular = at.windows(2).all(|pair| Some(pair[1].wrapping_sub(pair[0])) == step);
+        let mut steps = at.iter().zip(at.get(1..).unwrap_or_default());
+        let regular = steps.all(|(before, after)| Some(after.wrapping_sub(*before)) == step);
         Self { count: at.len(), regular, hash: at.iter().fold(0, mix) }
     }
 }
@@ -60,13 +61,19 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     let mut growing: HashMap<Print, (usize, &Labels)> = HashMap::new();
     for newcomer in newcomers {
         let place = match growing.get(&newcomer.times) {
-            Some((place, last)) if !ends(groups[*place].len(), last, &newcomer) => *place,
+            Some((place, last))
+                if groups.get(*place).is_some_and(|group| !ends(group.len(), last, &newcomer)) =>
+            {
+                *place
+            }
             _ => {
                 groups.push(Vec::new());
                 groups.len() - 1
             }
         };
-        groups[place].push(newcomer.number);
+        if let Some(group) = groups.get_mut(place) {
+            group.push(newcomer.number);
+        }
         growing.insert(newcomer.times, (place, newcomer.labels));
     }
     groups

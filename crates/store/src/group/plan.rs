@@ -179,8 +179,7 @@ impl Plan {
         for (row, stored) in stored.iter().enumerate() {
             plan.report.chunks_seen += 1;
             plan.report.bytes_read += stored.chunk.len() as u64;
-            headers.push(None);
-            match stored.open(question.reach) {
+            headers.push(match stored.open(question.reach) {
                 Ok(chunk) => {
                     let found = columns(&chunk, &stored.members, question);
                     let range = TimeRange::new(chunk.header().start, chunk.header().end);
@@ -192,15 +191,18 @@ impl Plan {
                     }
                     for (series, column) in found {
                         let (reach, source) = (stored.overhang.around(range), Source::Chunk { row, column });
-                        candidates[series].push(Candidate { range, reach, source });
+                        if let Some(candidates) = candidates.get_mut(series) {
+                            candidates.push(Candidate { range, reach, source });
+                        }
                     }
-                    headers[row] = Some(chunk.into_header());
+                    Some(chunk.into_header())
                 }
                 Err(error) => {
                     plan.report.chunks_skipped += 1;
                     unreadable(row, error)?;
+                    None
                 }
-            }
+            });
         }
         plan.choose(candidates, stored, headers, question);
         Ok(plan)
@@ -265,9 +267,11 @@ impl Plan {
         if let [Candidate { range, source: Source::Chunk { row, column }, .. }] = together.as_slice()
             && let Some(summary) = column.summary
             && question.is_answered_by(*range)
-            && !self.masks[series].iter().any(|mask| touches(mask, stored[*row].place, *range))
+            && let Some(Stored { place, .. }) = stored.get(*row)
+            && !self.masks(series).iter().any(|mask| touches(mask, *place, *range))
+            && let Some((_, is_summarised)) = wanted.get_mut(*row)
         {
-            wanted[*row].1 = true;
+            *is_summarised = true;
             return Step::Summary(summary);
         }
         let slot = |candidate: Candidate| match candidate.source {
@@ -279,7 +283,9 @@ impl Plan {
                 self.samples += column.count;
                 let slot = self.slots.len();
                 self.slots.push(series);
-                wanted[row].0.push((column.member, slot));
+                if let Some((columns, _)) = wanted.get_mut(row) {
+                    columns.push((column.member, slot));
+                }
                 Slot::Decoded(slot)
             }
         };
@@ -301,7 +307,9 @@ impl Plan {
         let mut decoded: Vec<Option<Part>> = Vec::new();
         decoded.resize_with(self.slots.len(), || None);
         for (slot, part) in done.into_iter().flat_map(|done| done.parts) {
-            decoded[slot] = Some(part);
+            if let Some(place) = decoded.get_mut(slot) {
+                *place = Some(part);
+            }
         }
         let mut pieces = |(steps, masks): (Vec<Step>, &Vec<Mask>)| {
             let mut pieces = Vec::with_capacity(steps.len());
@@ -311,7 +319,7 @@ impl Plan {
                     Step::Parts(slots) => {
                         let part = |slot| match slot {
                             Slot::Open(part) => Some(part),
-                            Slot::Decoded(slot) => decoded[slot].take(),
+                            Slot::Decoded(slot) => decoded.get_mut(slot).and_then(Option::take),
                         };
                         let parts = slots.into_iter().filter_map(part).filter_map(|part| masked(part, masks));
                         pieces.extend(merge(parts.collect()));

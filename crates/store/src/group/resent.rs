@@ -93,18 +93,17 @@ type Slot = (Timestamp, u64);
 /// For each row, its times after resent samples received the times of their originals; `None` if no time changes.
 pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     let mut known: Vec<Option<Times>> = vec![None; rows.len()];
-    let (moved, mut exact): (Vec<usize>, Vec<usize>) =
-        (0..rows.len()).partition(|at| rows[*at].moved.is_some());
+    let (moved, mut exact): (Vec<_>, Vec<_>) =
+        rows.iter().zip(&mut known).partition(|(row, _)| row.moved.is_some());
     if moved.is_empty() {
         return known;
     }
-    exact.sort_by_key(|at| rows[*at].place);
+    exact.sort_by_key(|(row, _)| row.place);
     // Times of new samples within the reach of moved rows.
     let mut apart: BTreeSet<Timestamp> = BTreeSet::new();
-    for at in exact {
-        let late = &rows[at];
-        let slots = slots(late, moved.iter().map(|at| &rows[*at]), &apart);
-        known[at] = settled(late.times, &slots, &mut apart);
+    for (late, changed) in exact {
+        let slots = slots(late, moved.iter().map(|(row, _)| *row), &apart);
+        *changed = settled(late.times, &slots, &mut apart);
     }
     known
 }
@@ -149,7 +148,11 @@ fn settled(
         let precedes = |slot: &Timestamp| time(place + 1).is_none_or(|after| *slot < after);
         match slot.filter(follows).filter(precedes) {
             Some(slot) if slot == at => {}
-            Some(slot) => all.get_or_insert_with(|| late.to_vec())[place] = slot,
+            Some(slot) => {
+                if let Some(time) = all.get_or_insert_with(|| late.to_vec()).get_mut(place) {
+                    *time = slot;
+                }
+            }
             None => {
                 apart.insert(at);
             }
@@ -161,18 +164,19 @@ fn settled(
 /// For each sample its slot, if no other sample is nearer to the slot. Of two equally near samples, the first gets it.
 fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     let mut found = vec![None; wanted.len()];
-    let mut best: Option<(Slot, usize)> = None;
-    for (n, (slot, distance)) in wanted.iter().enumerate().filter_map(|(n, wanted)| Some((n, (*wanted)?))) {
-        if let Some(((best_slot, best_distance), best_n)) = best
-            && best_slot == slot
+    let mut best: Option<(Slot, &mut Option<Timestamp>)> = None;
+    for (wanted, found) in wanted.iter().zip(&mut found) {
+        let Some((slot, distance)) = *wanted else { continue };
+        if let Some(((best_slot, best_distance), best_found)) = &mut best
+            && *best_slot == slot
         {
-            if best_distance <= distance {
+            if *best_distance <= distance {
                 continue;
             }
-            found[best_n] = None;
+            **best_found = None;
         }
-        found[n] = Some(slot);
-        best = Some(((slot, distance), n));
+        *found = Some(slot);
+        best = Some(((slot, distance), found));
     }
     found
 }

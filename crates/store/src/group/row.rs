@@ -42,7 +42,7 @@ pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
         let canonical = member.canonical();
         let shared = before.iter().zip(&*canonical).take_while(|(a, b)| a == b).count();
         put_varint(&mut labels, shared as u64);
-        put_string(&mut labels, &canonical[shared..]);
+        put_string(&mut labels, canonical.get(shared..).unwrap_or_default());
         before = canonical;
     }
     let mut value = vec![VERSION];
@@ -291,7 +291,7 @@ fn take_prefix(value: &[u8]) -> Result<Prefix> {
     };
     let malformed = |e: Malformed| Error::corrupt("replacement").caused_by(e);
     let (replacement, overhang) = read().map_err(malformed)?;
-    let computed = crc32c::crc32c(&value[..value.len() - cursor.rest().len()]);
+    let computed = crc32c::crc32c(value.get(..value.len() - cursor.rest().len()).unwrap_or_default());
     let sum = match version {
         REPLACEMENT_VERSION | OVERHANG_VERSION => {
             match u32::from_le_bytes(cursor.array("checksum").map_err(malformed)?) {

@@ -27,7 +27,9 @@ impl Bitmap {
         if at >= self.words.len() {
             self.words.resize(at + 1, 0);
         }
-        self.words[at] |= bit;
+        if let Some(word) = self.words.get_mut(at) {
+            *word |= bit;
+        }
     }
 
     pub fn take(&mut self, number: u32) {

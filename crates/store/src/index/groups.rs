@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tacho_model::SeriesId;
 
-use super::numbers::{Numbers, SeriesNumber};
+use super::numbers::{Numbers, SeriesNumber, as_number};
 
 /// Number of a group in the index. Rises from 0; valid only in this process.
 pub type GroupNumber = u32;
@@ -41,19 +41,24 @@ struct Entry {
 
 const NO_HOME: GroupNumber = GroupNumber::MAX;
 
+#[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
+fn id_at(groups: &[Entry], number: GroupNumber) -> SeriesId {
+    SeriesId(u128::from_be_bytes(groups[number as usize].id))
+}
+
 impl Groups {
     /// Adds a group. If the group is known, returns its number without a change.
     pub fn add(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         if let Some(known) = self.number(id) {
             return known;
         }
-        let number = self.groups.len() as GroupNumber;
+        let number = as_number(self.groups.len());
         self.members.extend_from_slice(members);
-        self.groups.push(Entry { id: id.to_bytes(), end: self.members.len() as u32 });
+        self.groups.push(Entry { id: id.to_bytes(), end: as_number(self.members.len()) });
         let Self { groups, numbers, .. } = self;
-        numbers.insert(id, number, |n| SeriesId(u128::from_be_bytes(groups[n as usize].id)));
-        for (member, series) in members.iter().enumerate() {
-            self.settle(*series, (number, member as u16));
+        numbers.insert(id, number, |n| id_at(groups, n));
+        for (series, member) in members.iter().zip(0..) {
+            self.settle(*series, (number, member));
         }
         number
     }
@@ -63,10 +68,9 @@ impl Groups {
         if at >= self.homes.len() {
             self.homes.resize(at + 1, (NO_HOME, 0));
         }
-        if self.homes[at].0 == NO_HOME {
-            self.homes[at] = place;
-        } else {
-            self.others.entry(series).or_default().push(place);
+        match self.homes.get_mut(at) {
+            Some(home) if home.0 == NO_HOME => *home = place,
+            _ => self.others.entry(series).or_default().push(place),
         }
     }
 
@@ -76,14 +80,14 @@ impl Groups {
         let Group { id, members } = self.get(number);
         let members = members.to_vec();
         let Self { groups, numbers, .. } = self;
-        if numbers.find(id, |n| SeriesId(u128::from_be_bytes(groups[n as usize].id))) != Some(number) {
+        if numbers.find(id, |n| id_at(groups, n)) != Some(number) {
             return;
         }
-        numbers.remove(id, |n| SeriesId(u128::from_be_bytes(groups[n as usize].id)));
+        numbers.remove(id, |n| id_at(groups, n));
         for series in members {
             let others = self.others.entry(series).or_default();
             others.retain(|(group, _)| *group != number);
-            let home = &mut self.homes[series as usize];
+            let Some(home) = self.homes.get_mut(series as usize) else { continue };
             if home.0 == number {
                 *home = if others.is_empty() { (NO_HOME, 0) } else { others.remove(0) };
             }
@@ -95,9 +99,10 @@ impl Groups {
 
     /// Numbers of all groups that were not removed.
     pub fn numbers(&self) -> impl Iterator<Item = GroupNumber> {
-        (0..self.groups.len() as GroupNumber).filter(|n| self.number(self.get(*n).id) == Some(*n))
+        (0..as_number(self.groups.len())).filter(|n| self.number(self.get(*n).id) == Some(*n))
     }
 
+    #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
     pub fn get(&self, number: GroupNumber) -> Group<'_> {
         let at = number as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.groups[before].end as usize);
@@ -106,7 +111,7 @@ impl Groups {
     }
 
     pub fn number(&self, id: SeriesId) -> Option<GroupNumber> {
-        self.numbers.find(id, |n| SeriesId(u128::from_be_bytes(self.groups[n as usize].id)))
+        self.numbers.find(id, |n| id_at(&self.groups, n))
     }
 
     pub fn home(&self, series: SeriesNumber) -> Option<Place> {

@@ -25,12 +25,14 @@ use tacho_model::{Kind, Labels, SeriesId};
 pub use admission::{Admission, Bounds};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
-pub use numbers::{Numbers, SeriesNumber};
+pub use numbers::{Numbers, SeriesNumber, as_number, id_at};
 pub use select::{find, select, select_any};
 
 use bitmap::Bitmap;
 use groups::Groups;
 use postings::Postings;
+
+use crate::kinds::{of_kind, of_kind_mut};
 
 /// A set of kinds of record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,10 +97,6 @@ pub struct Index {
     bytes: usize,
 }
 
-const fn place(kind: Kind) -> usize {
-    kind as usize - 1
-}
-
 impl Index {
     /// Number of series of all kinds. A series with samples and entries counts once.
     pub fn len(&self) -> usize {
@@ -123,22 +121,21 @@ impl Index {
     pub fn number_after(&self, before: Option<SeriesNumber>, id: SeriesId) -> Option<SeriesNumber> {
         let next = before.map_or(0, |before| before.saturating_add(1));
         // A removed series keeps its id, but not its kinds.
-        let is_next =
-            self.ids.get(next as usize) == Some(&id) && self.series[next as usize].kinds != Kinds::default();
+        let is_next = self.ids.get(next as usize) == Some(&id) && self.series(next).kinds != Kinds::default();
         if is_next { Some(next) } else { self.number(id) }
     }
 
     pub fn id(&self, number: SeriesNumber) -> SeriesId {
-        self.ids[number as usize]
+        id_at(&self.ids, number)
     }
 
     /// Whether the series has records of this kind.
     pub fn is_of(&self, kind: Kind, number: SeriesNumber) -> bool {
-        self.series[number as usize].kinds.has(kind)
+        self.series(number).kinds.has(kind)
     }
 
     pub fn labels_of(&self, number: SeriesNumber) -> &Arc<Labels> {
-        &self.series[number as usize].labels
+        &self.series(number).labels
     }
 
     pub fn has(&self, kind: Kind, id: SeriesId) -> bool {
@@ -149,24 +146,34 @@ impl Index {
         self.get(id).map(|s| &s.labels)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
+    fn series(&self, number: SeriesNumber) -> &Series {
+        &self.series[number as usize]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
+    fn series_mut(&mut self, number: SeriesNumber) -> &mut Series {
+        &mut self.series[number as usize]
+    }
+
     fn get(&self, id: SeriesId) -> Option<&Series> {
-        self.series.get(self.number(id)? as usize)
+        Some(self.series(self.number(id)?))
     }
 
     /// Adds a series, or adds a kind to a known series. `id` must be the id of `labels`.
     pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
         let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels));
-        let series = &mut self.series[number as usize];
+        let series = self.series_mut(number);
         if !series.kinds.has(kind) {
             series.kinds.add(kind);
-            self.kinds[place(kind)].insert(number);
-            self.counts[place(kind)] += 1;
+            of_kind_mut(&mut self.kinds, kind).insert(number);
+            *of_kind_mut(&mut self.counts, kind) += 1;
         }
         number
     }
 
     fn add_new(&mut self, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
-        let number = self.series.len() as SeriesNumber;
+        let number = as_number(self.series.len());
         let (kinds, persisted) = (Kinds::default(), Kinds::default());
         let bytes = self.bytes_of(labels, self.series.last().map(|before| &*before.labels));
         self.bytes += bytes;
@@ -174,7 +181,7 @@ impl Index {
         self.series.push(Series { labels: labels.clone(), kinds, persisted, bytes });
         self.ids.push(id);
         let Self { numbers, ids, .. } = self;
-        numbers.insert(id, number, |n| ids[n as usize]);
+        numbers.insert(id, number, |n| id_at(ids, n));
         for (name, value) in labels.iter() {
             // Looked up by `&str` first, because name and value are usually known.
             let label = match self.labels.get_mut(name) {
@@ -210,23 +217,23 @@ impl Index {
 
     /// Removes a kind from a series. After its last kind, the series leaves the index. Its number is not reused.
     pub fn remove(&mut self, kind: Kind, number: SeriesNumber) {
-        let series = &mut self.series[number as usize];
+        let series = self.series_mut(number);
         series.persisted.take(kind);
         if series.kinds.has(kind) {
             series.kinds.take(kind);
-            self.kinds[place(kind)].take(number);
-            self.counts[place(kind)] -= 1;
-            if series.kinds == Kinds::default() {
+            of_kind_mut(&mut self.kinds, kind).take(number);
+            *of_kind_mut(&mut self.counts, kind) -= 1;
+            if self.series(number).kinds == Kinds::default() {
                 self.forget(number);
             }
         }
     }
 
     fn forget(&mut self, number: SeriesNumber) {
-        let Self { numbers, series, ids, .. } = self;
-        let labels = std::mem::take(&mut series[number as usize].labels);
-        numbers.remove(ids[number as usize], |n| ids[n as usize]);
-        let mut bytes = series[number as usize].bytes as usize;
+        let series = self.series_mut(number);
+        let (labels, mut bytes) = (std::mem::take(&mut series.labels), series.bytes as usize);
+        let Self { numbers, ids, .. } = self;
+        numbers.remove(id_at(ids, number), |n| id_at(ids, n));
         for (name, value) in labels.iter() {
             let Some(label) = self.labels.get_mut(name) else { continue };
             label.carriers = label.carriers.take().and_then(|carriers| carriers.without(number));
@@ -249,7 +256,7 @@ impl Index {
 
     /// Numbers of all series of a kind, ascending.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = SeriesNumber> {
-        self.kinds[place(kind)].iter()
+        of_kind(&self.kinds, kind).iter()
     }
 
     pub fn is_persisted(&self, kind: Kind, id: SeriesId) -> bool {
@@ -258,7 +265,7 @@ impl Index {
 
     pub fn set_persisted(&mut self, kind: Kind, id: SeriesId) {
         if let Some(number) = self.number(id) {
-            self.series[number as usize].persisted.add(kind);
+            self.series_mut(number).persisted.add(kind);
         }
     }
 
@@ -266,7 +273,7 @@ impl Index {
     /// persisted. If the group is known, returns its number without a change. The first group of a series is its home.
     pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         for member in members {
-            self.series[*member as usize].persisted.add(Kind::Sample);
+            self.series_mut(*member).persisted.add(Kind::Sample);
         }
         self.groups.add(id, members)
     }

@@ -6,6 +6,7 @@
 //! ms instead of 0.20 for `hostname=~"host_1.*"`). Other selections take up to 1.5 times as long.
 
 use super::bitmap::Bitmap;
+use super::numbers::as_number;
 
 /// Ascending numbers of series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Postings {
             Self::List(list) => {
                 list.push(number);
                 if list.len() >= LIST_MIN && list.len() * LIST_SHARE > series {
-                    *self = Self::Bits(list.iter().copied().collect(), list.len() as u32);
+                    *self = Self::Bits(list.iter().copied().collect(), as_number(list.len()));
                 }
             }
             Self::Bits(bits, count) if *count as usize * BITS_SHARE < series => {

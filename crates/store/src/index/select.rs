@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 use super::bitmap::Bitmap;
 use super::postings::Postings;
-use super::{Index, Label, SeriesNumber, place};
+use super::{Index, Label, SeriesNumber, as_number};
 use crate::guarded::Guarded;
+use crate::kinds::of_kind;
 
 /// At most this many series are checked one by one; for a pattern also up to half as many as it has values to try. For more
 /// series, postings are used. This many checks take as long as one pass over a million bits.
@@ -101,12 +102,12 @@ impl Index {
 
     /// All numbers, including those of removed series. Removed series have no kind.
     fn everything(&self) -> Bitmap {
-        Bitmap::up_to(self.series.len() as SeriesNumber)
+        Bitmap::up_to(as_number(self.series.len()))
     }
 
     /// These series, restricted to the kind; for `None`, all series of the kind.
     fn restricted(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
-        let all = || self.kinds[place(kind)].clone();
+        let all = || of_kind(&self.kinds, kind).clone();
         numbers.map_or_else(all, |numbers| numbers.iter().copied().filter(|n| self.is_of(kind, *n)).collect())
     }
 
@@ -219,7 +220,7 @@ impl<'m> Selecting<'m> {
         let mut rest: Vec<(usize, &Matcher)> = matchers.iter().map(|m| (index.cost(m), m)).collect();
         rest.sort_by_key(|(cost, matcher)| (!is_equality(matcher), *cost));
         rest.reverse();
-        let all = &index.kinds[place(kind)];
+        let all = of_kind(&index.kinds, kind);
         let first = rest.pop_if(|(_, matcher)| is_equality(matcher));
         let found = match first.map(|(_, first)| index.postings(first.label(), first.value())) {
             None => Found::Set(all.clone()),

@@ -57,6 +57,7 @@ impl Columns {
 
 /// Converts values to 64-bit words and returns their type. For f64 values that are all whole and exact, the words are the
 /// whole numbers and the flag is true. Otherwise the words of f64 values are their bits. `None` if the types differ.
+#[expect(clippy::cast_possible_truncation, reason = "saturates, and is compared")]
 fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool)> {
     words.clear();
     words.reserve(samples.len());
@@ -92,6 +93,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
 }
 
 /// Writes the words. `exact` means that the words are whole numbers, so that their differences may be small.
+#[expect(clippy::cast_possible_truncation, reason = "`coding` is wide enough for the largest difference")]
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };
     let differences = || rest.iter().zip(words).map(|(value, before)| zigzag(value.wrapping_sub(*before)));

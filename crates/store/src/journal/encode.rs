@@ -187,7 +187,8 @@ impl Encoder {
         self.once.extend(self.latest.take());
         let after = self.mark();
         if after != mark {
-            self.latest = Some(Defined { bytes: self.payload[definitions].to_vec(), after });
+            self.latest =
+                Some(Defined { bytes: self.payload.get(definitions).unwrap_or_default().to_vec(), after });
         }
         Ok(())
     }
@@ -233,6 +234,7 @@ impl Encoder {
         }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "an arrival has no operation beyond the table of its series")]
     fn put_segment(&mut self, segment: &Segment, before: i64, operations: &[u64]) {
         let mut flags = 0;
         flags |= if segment.parent.is_some() { SEGMENT_PARENT } else { 0 };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tacho_model::Timestamp;
 
+use crate::size::length_of;
 use crate::{Error, ErrorKind, Result};
 
 pub const MAGIC: [u8; 8] = *b"tachojnl";
@@ -83,11 +84,11 @@ pub struct Header {
 impl Header {
     /// Encodes two copies of the header, each with its own checksums.
     pub fn encode(&self) -> Vec<u8> {
-        let older = &self.older[self.older.len().saturating_sub(OLDER_MAX)..];
+        let older = self.older.get(self.older.len().saturating_sub(OLDER_MAX)..).unwrap_or_default();
         let mut out = Vec::with_capacity(2 * (HEADER_BYTES + 4 + 16 * older.len()));
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&(older.len() as u16).to_le_bytes());
+        out.extend_from_slice(&u16::try_from(older.len()).unwrap_or(u16::MAX).to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.store.to_be_bytes());
         out.extend_from_slice(&self.created.to_le_bytes());
@@ -154,7 +155,7 @@ pub fn decode_one(bytes: &[u8], path: &Path) -> Result<Result<One, String>> {
     if stored != crc {
         return Ok(Err(mismatch(stored, crc)));
     }
-    let (pairs, _) = checked[HEADER_BYTES..].as_chunks::<8>();
+    let (pairs, _) = checked.get(HEADER_BYTES..).unwrap_or_default().as_chunks::<8>();
     let pairs: Vec<u64> = pairs.iter().map(|word| u64::from_le_bytes(*word)).collect();
     header.older = pairs
         .as_chunks::<2>()
@@ -166,16 +167,17 @@ pub fn decode_one(bytes: &[u8], path: &Path) -> Result<Result<One, String>> {
 }
 
 pub fn version_bytes(bytes: &[u8]) -> u16 {
-    bytes.get(8..10).map_or(VERSION, |version| u16::from_le_bytes([version[0], version[1]]))
+    let version = bytes.get(8..).and_then(|rest| rest.first_chunk());
+    version.map_or(VERSION, |version| u16::from_le_bytes(*version))
 }
 
 fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
-    std::array::from_fn(|i| header[at + i])
+    std::array::from_fn(|i| header.get(at + i).copied().unwrap_or(0))
 }
 
 /// Appends a record with this payload.
 pub fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
-    let length = (payload.len() as u32).to_le_bytes();
+    let length = length_of(payload).to_le_bytes();
     let crc = record_checksum(length, payload);
     out.extend_from_slice(&RECORD_MAGIC);
     out.extend_from_slice(&length);

@@ -52,7 +52,7 @@ impl Front {
         }
         let second = find(bytes, &MAGIC, 1).filter(|at| *at <= HEADERS_BYTES_MAX / 2);
         if let Some(at) = second
-            && let Ok((header, version, two)) = decode_one(&bytes[at..], path)?
+            && let Ok((header, version, two)) = decode_one(bytes.get(at..).unwrap_or_default(), path)?
         {
             return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
         }

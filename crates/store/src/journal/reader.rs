@@ -16,6 +16,7 @@ use super::front::Front;
 use super::search::{Search, Sound};
 use crate::arrival::Arrival;
 use crate::disk::{Disk, RealDisk};
+use crate::size::in_memory;
 use crate::{Error, Result};
 
 /// A journal file, identified by its name.
@@ -99,7 +100,7 @@ pub fn read_front(disk: &dyn Disk, path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
     let file = disk.open_to_read(path).map_err(failed)?;
     let length = file.length().map_err(failed)?;
-    let mut bytes = vec![0; length.min(HEADERS_BYTES_MAX as u64) as usize];
+    let mut bytes = vec![0; HEADERS_BYTES_MAX.min(in_memory(length))];
     file.read_exact_at(&mut bytes, 0).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
@@ -154,7 +155,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     for step in steps {
         match step {
             Step::Record(place) => {
-                let payload = &bytes[place.clone()];
+                let payload = bytes.get(place.clone()).unwrap_or_default();
                 contents.records += 1;
                 if repeats(payload) {
                     continue;
@@ -184,7 +185,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     }
     contents.length = end as u64;
     contents.torn = (bytes.len() - end) as u64;
-    contents.doubtful = is_doubtful(&bytes[end..]);
+    contents.doubtful = is_doubtful(bytes.get(end..).unwrap_or_default());
     Ok(contents)
 }
 
@@ -206,7 +207,7 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
     // Computed at the first damage, because files are rarely damaged.
     let mut proven = None;
     while at < bytes.len() {
-        let rest = &bytes[at..];
+        let rest = bytes.get(at..).unwrap_or_default();
         if let Some(payload) = take_record(rest) {
             let start = at + RECORD_HEAD_BYTES;
             at = start + payload.len();
@@ -265,7 +266,7 @@ fn proof(search: &mut Search<'_>, bad: usize) -> usize {
 /// Start of the next intact record or mark after `bad`. The length field of the damaged record is tried first, because
 /// the content of the record may look like a record.
 fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
-    let end = claimed_bytes(&bytes[bad..]).map(|length| bad + RECORD_HEAD_BYTES + length);
+    let end = bytes.get(bad..).and_then(claimed_bytes).map(|length| bad + RECORD_HEAD_BYTES + length);
     if let Some(end) = end
         && let Some(rest) = bytes.get(end..)
         && (rest.is_empty() || take_record(rest).is_some() || take_mark(rest).is_some())
@@ -284,7 +285,7 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
         match step {
             Step::Damaged(place) => decoder.lost(place.len()),
             // Errors are reported later, when the records are decoded.
-            Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
+            Step::Record(place) => drop(decoder.learn(bytes.get(place.clone()).unwrap_or_default())),
             Step::Harmless(..) | Step::Mark(_) => {}
         }
     }

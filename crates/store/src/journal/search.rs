@@ -49,7 +49,7 @@ impl<'a> Search<'a> {
         let mut at = from;
         loop {
             at += self.bytes.get(at..)?.iter().position(|byte| *byte == RECORD_MAGIC[0])?;
-            if let Some(synced) = take_mark(&self.bytes[at..]) {
+            if let Some(synced) = self.bytes.get(at..).and_then(take_mark) {
                 return Some(Sound { at, next: at + MARK_BYTES, synced });
             }
             if let Some(payload) = self.record(at) {
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         let mut marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
             find(self.bytes, &MARK_MAGIC, at + 1)
         });
-        marks.find(|at| take_mark(&self.bytes[*at..]) == Some(*at as u64))
+        marks.find(|at| self.bytes.get(*at..).and_then(take_mark) == Some(*at as u64))
     }
 
     /// Whether the record at `at` has fewer bytes than its head states. A crash leaves such a record; all bytes up to the
@@ -78,7 +78,7 @@ impl<'a> Search<'a> {
     /// The payload of the record at `at`, if the record is intact except for one bit of its length.
     pub fn with_another_length(&mut self, at: usize) -> Option<Range<usize>> {
         let rest = self.bytes.get(at..)?;
-        let claimed = claimed_bytes(rest)? as u32;
+        let claimed = u32::try_from(claimed_bytes(rest)?).ok()?;
         let (head, content) = rest.split_first_chunk::<RECORD_HEAD_BYTES>()?;
         let stored = u32::from_le_bytes(*head.last_chunk()?);
         for bit in 0..u32::BITS {

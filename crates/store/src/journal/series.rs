@@ -6,7 +6,8 @@
 use tacho_model::{Labels, SeriesId};
 
 use crate::coding::{put_string, put_varint};
-use crate::index::Numbers;
+use crate::index::{Numbers, as_number, id_at};
+use crate::size::in_memory;
 
 /// The series of a file, in the order of their numbers.
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ impl SeriesTable {
             return guess as u64;
         }
         let Self { ids, numbers, .. } = self;
-        let number = match numbers.find(id, |number| ids[number as usize]) {
+        let number = match numbers.find(id, |number| id_at(ids, number)) {
             Some(known) => known as usize,
             None => self.define(id, labels),
         };
@@ -52,14 +53,14 @@ impl SeriesTable {
         let (begins, ends) = shared(&self.last, labels);
         put_varint(&mut self.new, begins as u64);
         put_varint(&mut self.new, ends as u64);
-        put_string(&mut self.new, &labels[begins..labels.len() - ends]);
+        put_string(&mut self.new, labels.get(begins..labels.len() - ends).unwrap_or_default());
         self.last.clear();
         self.last.extend_from_slice(labels);
         self.labels_bytes += labels.len();
         let number = self.ids.len();
         self.ids.push(id);
         let Self { ids, numbers, .. } = self;
-        numbers.insert(id, number as u32, |number| ids[number as usize]);
+        numbers.insert(id, as_number(number), |number| id_at(ids, number));
         number
     }
 
@@ -73,11 +74,11 @@ impl SeriesTable {
 
     /// Removes all series from this number on.
     pub fn rollback(&mut self, length: u64) {
-        self.ids.truncate(length as usize);
+        self.ids.truncate(in_memory(length));
         self.numbers = Numbers::default();
         let Self { ids, numbers, .. } = self;
         for (number, id) in ids.iter().enumerate() {
-            numbers.insert(*id, number as u32, |number| ids[number as usize]);
+            numbers.insert(*id, as_number(number), |number| id_at(ids, number));
         }
         self.new.clear();
         self.before = 0;
@@ -94,6 +95,7 @@ impl SeriesTable {
 /// Lengths of the common prefix and the common suffix. The two do not overlap.
 fn shared(a: &[u8], b: &[u8]) -> (usize, usize) {
     let begins = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let ends = a[begins..].iter().rev().zip(b[begins..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let [a, b] = [a, b].map(|all| all.get(begins..).unwrap_or_default().iter().rev());
+    let ends = a.zip(b).take_while(|(a, b)| a == b).count();
     (begins, ends)
 }

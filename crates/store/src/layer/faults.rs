@@ -231,7 +231,9 @@ impl DamagedRows {
             Some(Wound::Flipped(bit) | Wound::Unnoticed(bit)) if !value.is_empty() => {
                 let mut bytes = value.to_vec();
                 let bit = bit % (bytes.len() * 8);
-                bytes[bit / 8] ^= 1 << (bit % 8);
+                if let Some(byte) = bytes.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
                 bytes.into()
             }
             Some(_) => Bytes::new(),

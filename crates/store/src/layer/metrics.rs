@@ -67,7 +67,9 @@ impl Counter {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let log2 = ns.max(1).next_power_of_two().trailing_zeros();
         let bucket = (log2.saturating_sub(BUCKET_FIRST_LOG2) as usize).min(BUCKETS - 1);
-        self.latency[bucket].fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.latency.get(bucket) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         self.latency_ns_sum.fetch_add(ns, Ordering::Relaxed);
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
@@ -91,7 +93,7 @@ impl Counter {
             bytes: get(&self.bytes),
             damaged: get(&self.damaged),
             latency_ns_sum: get(&self.latency_ns_sum),
-            latency: std::array::from_fn(|i| get(&self.latency[i])),
+            latency: self.latency.each_ref().map(get),
         }
     }
 }

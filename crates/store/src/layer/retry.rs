@@ -49,6 +49,12 @@ impl Backoff {
         Self { random: Random::new(seed), next: first, max }
     }
 
+    /// The waits of a store. The seed is the low half of its id, so that stores do not retry at the same time.
+    #[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
+    pub const fn of_store(first: Duration, max: Duration, id: u128) -> Self {
+        Self::new(first, max, id as u64)
+    }
+
     /// Returns a random wait between half of the current wait and all of it. Then doubles the current wait.
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.next.min(self.max);

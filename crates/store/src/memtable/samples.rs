@@ -259,10 +259,10 @@ impl OpenSeries {
             self.blocks.push(Vec::with_capacity(BLOCK));
         }
         let before = (self.blocks.len() - 1) * BLOCK;
-        if let Some(block) = self.blocks.last_mut() {
+        if let (Some(block), Some(place)) = (self.blocks.last_mut(), self.places.get_mut(at)) {
             block.push(OpenSamples::new(number, first));
             // The position is at most the number of series, which is a u32.
-            self.places[at] = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
+            *place = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
         }
         self.values_max = self.values_max.max(1);
         size_of::<OpenSamples>() + (self.places.capacity() - capacity) * size_of::<u32>()

@@ -23,6 +23,7 @@ use crate::group::piece::Part;
 use crate::group::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
 use crate::group::row::replacement_bytes;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
+use crate::size::in_memory;
 use crate::threads::Threads;
 use crate::{Error, Result};
 
@@ -72,10 +73,12 @@ pub async fn samples(
         return Ok(answer);
     }
     let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
-    let at_once = (UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN) as usize;
+    let at_once = in_memory((UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN));
     for units in units(reader, series).chunks_mut(at_once) {
         for (place, pieces) in read(reader, units, question, room, &mut answer).await? {
-            answer.series[place] = pieces;
+            if let Some(series) = answer.series.get_mut(place) {
+                *series = pieces;
+            }
         }
     }
     Ok(answer)
@@ -97,7 +100,9 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
             Some((group, _)) => *by_home.entry(group).or_insert_with(new),
             None => new(),
         };
-        units[unit].series.push((number, place));
+        if let Some(unit) = units.get_mut(unit) {
+            unit.series.push((number, place));
+        }
     }
     units
 }
@@ -176,12 +181,15 @@ async fn read(
     done.resize_with(units.len(), Vec::new);
     for (unit, mut part) in decode(reader.options.threads, jobs.collect(), samples, question.reach).await? {
         report.values_decoded += part.values;
+        let (Some(losing), Some(plan), Some(done)) = (losses.get(unit), plans.get(unit), done.get_mut(unit))
+        else {
+            continue;
+        };
         for Failed { row, range, slot, error } in std::mem::take(&mut part.failed) {
-            let (losing, plan) = (&losses[unit], &plans[unit]);
             let reason = losing.reason(row, error)?;
             damages.extend(losing.damage((row, range), plan.series_of(slot), plan, reason));
         }
-        done[unit].push(part);
+        done.push(part);
     }
     let pieces = units.iter().zip(plans).zip(done).flat_map(|((unit, plan), done)| {
         unit.series.iter().map(|(_, place)| *place).zip(plan.finish(done, &question))

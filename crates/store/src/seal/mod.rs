@@ -71,18 +71,17 @@ impl Sealer {
 /// Cuts sorted records by number, by span, and by `weight` in bytes.
 fn cuts(at: &[Timestamp], count_max: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
+    let Some(mut first) = at.first() else { return cuts };
     let (mut start, mut bytes) = (0, 0);
-    for i in 0..at.len() {
+    for (i, time) in at.iter().enumerate() {
         bytes += weight(i);
-        let long = at[i].abs_diff(at[start]) > CHUNK_SPAN_MAX_NS;
+        let long = time.abs_diff(*first) > CHUNK_SPAN_MAX_NS;
         if i > start && (i - start >= count_max || long || bytes > CHUNK_BODIES_BYTES_MAX) {
             cuts.push(start..i);
-            (start, bytes) = (i, weight(i));
+            (start, first, bytes) = (i, time, weight(i));
         }
     }
-    if start < at.len() {
-        cuts.push(start..at.len());
-    }
+    cuts.push(start..at.len());
     cuts
 }
 

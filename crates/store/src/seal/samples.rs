@@ -37,7 +37,7 @@ pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Seal
     let mut sealer = Sealer::new(Kind::Sample, share.group, generation.number);
     for class in classes {
         for cut in cuts(&class.at, chunk_values, |_| 0) {
-            let at = &class.at[cut.clone()];
+            let Some(at @ [first, ..]) = class.at.get(cut.clone()) else { continue };
             let columns: Vec<GroupColumn<'_>> = class
                 .columns
                 .iter()
@@ -48,7 +48,7 @@ pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Seal
                 })
                 .collect();
             let bytes = encode_group(at, 0, &columns, &Encoding::default());
-            sealer.put(Span::Short, at[0], at.len() * columns.len(), bytes);
+            sealer.put(Span::Short, *first, at.len() * columns.len(), bytes);
         }
     }
     let mut sealed = sealer.finish();
@@ -58,8 +58,8 @@ pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Seal
 
 fn part(values: &ValueColumn, places: Range<usize>) -> Values<'_> {
     match values {
-        ValueColumn::F64(v) => Values::F64(&v[places]),
-        ValueColumn::I64(v) => Values::I64(&v[places]),
-        ValueColumn::U64(v) => Values::U64(&v[places]),
+        ValueColumn::F64(v) => Values::F64(v.get(places).unwrap_or_default()),
+        ValueColumn::I64(v) => Values::I64(v.get(places).unwrap_or_default()),
+        ValueColumn::U64(v) => Values::U64(v.get(places).unwrap_or_default()),
     }
 }

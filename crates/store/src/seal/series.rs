@@ -1,7 +1,7 @@
 //! Encodes the open entries or executions of one series.
 
 use tacho_chunk::{Encoding, encode_entries, encode_executions};
-use tacho_model::{Entry, Kind, SeriesId, TimeRange, Timestamp};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::{CHUNK_VALUES_MAX, Sealed, Sealer, cuts};
 use crate::generation::Generation;
@@ -25,9 +25,10 @@ fn entries(sealer: &mut Sealer, open: &OpenEntries) {
     let mut entries = open.read(TimeRange::ALL);
     entries.sort_by_key(|entry| entry.at);
     let at: Vec<Timestamp> = entries.iter().map(|entry| entry.at).collect();
-    for cut in cuts(&at, CHUNK_VALUES_MAX, |i| entries[i].body.as_bytes().len()) {
-        let chunk: &[Entry] = &entries[cut.clone()];
-        sealer.put(Span::Short, at[cut.start], cut.len(), encode_entries(chunk, &Encoding::default()));
+    for cut in cuts(&at, CHUNK_VALUES_MAX, |i| entries.get(i).map_or(0, |entry| entry.body.as_bytes().len()))
+    {
+        let Some(chunk @ [first, ..]) = entries.get(cut) else { continue };
+        sealer.put(Span::Short, first.at, chunk.len(), encode_entries(chunk, &Encoding::default()));
     }
 }
 

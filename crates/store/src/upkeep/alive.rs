@@ -16,16 +16,16 @@ pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     if is_single || Mutation::MergesCountedTwice.is_on() {
         return alive;
     }
-    let mut by_start: Vec<usize> = (0..rows.len()).collect();
-    by_start.sort_by_key(|row| rows[*row].0.start);
+    let mut by_start: Vec<_> = rows.iter().zip(&mut alive).collect();
+    by_start.sort_by_key(|((key, ..), _)| key.start);
     for replacement in rows.iter().filter_map(|(_, replacement, _)| *replacement) {
         let starts = replacement.starts;
-        let first = by_start.partition_point(|row| rows[*row].0.start < starts.start);
-        let meant = by_start[first..].iter().take_while(|row| rows[**row].0.start <= starts.end);
-        for row in meant {
-            let (key, _, merge) = &rows[*row];
+        let first = by_start.partition_point(|((key, ..), _)| key.start < starts.start);
+        let (_, from) = by_start.split_at_mut(first);
+        let meant = from.iter_mut().take_while(|((key, ..), _)| key.start <= starts.end);
+        for ((key, _, merge), is_alive) in meant {
             if replacement.replaces(key, *merge) {
-                alive[*row] = false;
+                **is_alive = false;
             }
         }
     }

@@ -78,7 +78,7 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
         let last = bounded(rows, first..wanted.end, aim.values_max, &joints);
         let whole = joints.is_clean(last);
         let until = if whole { Timestamp::MAX } else { cut_before(rows, first..last, &joints) };
-        if until < rows[first].key.start {
+        if rows.get(first).is_none_or(|first| until < first.key.start) {
             continue;
         }
         chosen.push(Merge { rows: first..last, until });
@@ -98,13 +98,14 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
     let merge_of = |at: usize| merges.iter().find(|merge| merge.rows.contains(&at));
     let full = |at: usize| match merge_of(at) {
         Some(merge) => {
-            rows[merge.rows.clone()].iter().map(|row| row.records).sum::<usize>() >= aim.records / 3 * 2
+            let merged = rows.get(merge.rows.clone()).unwrap_or_default().iter();
+            merged.map(|row| row.records).sum::<usize>() >= aim.records / 3 * 2
         }
         None => level(rows, at, aim) == 0,
     };
     let first = (0..rows.len()).rev().take_while(|at| !full(*at)).last()?;
     let first = joints.clean_before(first, 0)?;
-    Some(rows[first].key.start)
+    rows.get(first).map(|row| row.key.start)
 }
 
 /// The time from which rows must be read before a merge may start at `floor`. This is the start of the first row that
@@ -120,12 +121,13 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
 /// `None` if there is a clean boundary, or if unknown earlier rows may overlap the set.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
-    if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
+    let first = rows.first()?;
+    if !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
         return None;
     }
     let last = bounded(rows, 0..rows.len(), aim.values_max, &joints);
     let until = cut_before(rows, 0..last, &joints);
-    (until >= rows[0].key.start).then_some(Merge { rows: 0..last, until })
+    (until >= first.key.start).then_some(Merge { rows: 0..last, until })
 }
 
 /// Start of the next window: the last clean boundary after these rows, all of which start before `next`. `None` if all
@@ -144,7 +146,7 @@ fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestam
     let Some(reach) = joints.behind(merged.end) else { return Timestamp::MAX };
     let last = reach.saturating_sub(1);
     let crosses = |row: &&Facts| row.end.saturating_add_unsigned(row.error) > last;
-    let moved = rows[merged].iter().filter(crosses).map(|row| row.error).max();
+    let moved = rows.get(merged).unwrap_or_default().iter().filter(crosses).map(|row| row.error).max();
     last.saturating_sub_unsigned(moved.unwrap_or(0))
 }
 
@@ -153,11 +155,14 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
     let mut runs: Vec<Range<usize>> = Vec::new();
     // Rows before the first trusted boundary are not changed.
     let first = (0..rows.len()).find(|at| joints.is_clean(*at)).unwrap_or(rows.len());
-    for (at, row) in rows.iter().enumerate().skip(first) {
-        if row.state == State::Sound && levels[at] == 0 && !joints.is_bound(at) {
+    for (at, (row, level)) in rows.iter().zip(levels).enumerate().skip(first) {
+        if row.state == State::Sound && *level == 0 && !joints.is_bound(at) {
             continue;
         }
-        let joins = |run: &&mut Range<usize>| run.end == at && share_chunk(&rows[at - 1], row, aim);
+        let before = at.checked_sub(1).and_then(|before| rows.get(before));
+        let joins = |run: &&mut Range<usize>| {
+            run.end == at && before.is_some_and(|before| share_chunk(before, row, aim))
+        };
         match runs.last_mut().filter(joins) {
             Some(run) => run.end = at + 1,
             None => runs.push(at..at + 1),
@@ -169,12 +174,12 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
 /// The level of a row. A full row that a merge wrote has level 0. Rows of each higher level are `fan_in` times smaller.
 /// If the order does not matter, a full row that a flush wrote has level 0, too.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
-    let row = &rows[at];
+    let Some([row, later @ ..]) = rows.get(at..) else { return 0 };
     // Whether the merge that wrote the row continued with `next`. The row was then full by some limit of a chunk.
     let cut = |next: &Facts| row.is_sibling(next) && row.conflicts(next);
     let span = row.end.abs_diff(row.key.start);
     let full = row.records.saturating_mul(3) >= aim.records.saturating_mul(2) || span >= aim.span_max / 4 * 3;
-    if row.replacement.is_some() && rows[at + 1..].iter().take(GROUP_MEMBERS_MAX).any(cut) {
+    if row.replacement.is_some() && later.iter().take(GROUP_MEMBERS_MAX).any(cut) {
         return 0;
     }
     if full {
@@ -190,17 +195,18 @@ fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
 
 /// The rows of a run that are merged now.
 fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
-    let part = &rows[run.clone()];
+    let part = rows.get(run.clone())?;
+    let first = part.first()?;
     if let Some(due) = part.iter().position(|row| row.state != State::Sound) {
-        let length = part[due..].iter().take_while(|row| row.state != State::Sound).count();
+        let length = part.iter().skip(due).take_while(|row| row.state != State::Sound).count();
         return Some(run.start + due..run.start + due + length);
     }
     let lanes = lanes(part);
-    let small = part.iter().zip(&levels[run.clone()]).filter(|(_, level)| **level > 0);
+    let small = part.iter().zip(levels.get(run.clone())?).filter(|(_, level)| **level > 0);
     let records = small.map(|(row, _)| row.records).sum::<usize>() / lanes;
     let pays = match aim.mode {
-        Mode::All if part.len() == 1 => part[0].replacement.is_none() && part[0].values >= LONE_VALUES_MIN,
-        Mode::All => part.iter().any(|row| row.replacement.is_none() || !row.is_sibling(&part[0])),
+        Mode::All if part.len() == 1 => first.replacement.is_none() && first.values >= LONE_VALUES_MIN,
+        Mode::All => part.iter().any(|row| row.replacement.is_none() || !row.is_sibling(first)),
         _ if records >= aim.records => true,
         Mode::Finish => finishes(part),
         Mode::Tiered => false,
@@ -237,7 +243,7 @@ fn run_of_level(
     levels: &[u32],
     aim: &Aim,
 ) -> Option<Range<usize>> {
-    let levels = &levels[run.clone()];
+    let levels = levels.get(run.clone())?;
     let highest = levels.iter().copied().max().unwrap_or(0);
     (1..=highest).rev().find_map(|wanted| {
         let mut from = 0;
@@ -246,7 +252,7 @@ fn run_of_level(
                 continue;
             }
             let found = run.start + from..run.start + at;
-            if found.len() >= count && grows(&rows[found.clone()], aim) {
+            if found.len() >= count && rows.get(found.clone()).is_some_and(|rows| grows(rows, aim)) {
                 return Some(found);
             }
             from = at + 1;

@@ -3,6 +3,8 @@
 //! The order of overlapping rows matters. A row with moved times reaches further than its first and last time, because
 //! later samples there may be resent copies of its samples (`group/resent.rs`).
 
+use std::ops::Range;
+
 use tacho_model::Timestamp;
 
 use super::facts::{Facts, Next};
@@ -17,36 +19,44 @@ pub struct Joints {
     behind: Vec<Option<Timestamp>>,
 }
 
+/// Sets these boundaries to `false`.
+fn unset(boundaries: &mut [bool], range: Range<usize>) {
+    boundaries.get_mut(range).unwrap_or_default().fill(false);
+}
+
 impl Joints {
     pub fn new(rows: &[Facts], floor: Timestamp, next: Option<Next>, ordered: bool) -> Self {
-        let mut behind = vec![next.map(|next| next.reach); rows.len() + 1];
-        for (at, row) in rows.iter().enumerate().rev() {
+        let mut earliest = next.map(|next| next.reach);
+        let mut behind = vec![earliest];
+        for row in rows.iter().rev() {
             let start = row.reach().start;
-            behind[at] = behind[at + 1].map_or(Some(start), |behind| Some(behind.min(start)));
+            earliest = Some(earliest.map_or(start, |earliest| earliest.min(start)));
+            behind.push(earliest);
         }
+        behind.reverse();
         let [clean, settled] = [vec![true; rows.len() + 1], vec![true; rows.len() + 1]];
         let mut joints = Self { clean, settled, behind };
         if let Some(before) = rows.iter().rposition(|row| row.reach().start < floor) {
-            joints.clean[..=before].fill(false);
+            unset(&mut joints.clean, 0..before + 1);
         }
         let before_max = rows.iter().map(|row| row.overhang.before).max().unwrap_or(0);
         for (at, row) in rows.iter().enumerate() {
             let end = row.reach().end;
             // Two conflicting rows with overlapping reaches make all boundaries between them unclean.
             let furthest = end.saturating_add_unsigned(before_max);
-            let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= furthest);
+            let reached = rows.iter().skip(at + 1).take_while(|later| later.key.start <= furthest);
             for (later, behind) in reached.zip(at + 1..) {
                 let together = later.key.start == row.key.start;
                 let meets = ordered && later.reach().start <= end && row.conflicts(later);
                 if together || meets {
-                    joints.clean[at + 1..=behind].fill(false);
+                    unset(&mut joints.clean, at + 1..behind + 1);
                 }
                 if meets && !row.is_sibling(later) {
-                    joints.settled[at + 1..=behind].fill(false);
+                    unset(&mut joints.settled, at + 1..behind + 1);
                 }
             }
             if ordered && next.is_some_and(|next| next.reach <= end) {
-                joints.clean[at + 1..].fill(false);
+                unset(&mut joints.clean, at + 1..rows.len() + 1);
             }
         }
         joints

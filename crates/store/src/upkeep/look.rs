@@ -283,7 +283,7 @@ impl Work<'_> {
         let treatments = &self.rules.treatments;
         let merges: Vec<Merge> = merges.iter().map(|merge| aligned(merge, facts, treatments)).collect();
         for merge in &merges {
-            let rows = &part[merge.rows.clone()];
+            let Some(rows) = part.get(merge.rows.clone()) else { continue };
             match replacement(&self.builder, rows, self.rules, merge.until, self.cutting) {
                 Ok(replacement) => {
                     seen.replacements
@@ -293,7 +293,7 @@ impl Work<'_> {
                     }
                 }
                 Err(Unreadable { source, error }) => {
-                    let key = rows[source].facts.key;
+                    let Some(key) = rows.get(source).map(|row| row.facts.key) else { continue };
                     note(self.upkeep, &self.job.partition, &key, &error.to_string());
                     self.upkeep.mark_undecodable((self.job.partition.key(), key.encode()));
                     seen.undecodable.push(key);
@@ -327,7 +327,7 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
     let until = longest.map_or(merge.until, |to| end_of_step(merge.until, to));
-    let rows = &facts[merge.rows.clone()];
+    let rows = facts.get(merge.rows.clone()).unwrap_or_default();
     if rows.first().is_none_or(|row| until < row.key.start) {
         return merge.clone();
     }

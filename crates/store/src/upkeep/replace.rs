@@ -18,6 +18,7 @@ use super::replacement::RowReplacement;
 use super::snapshots::{Place, Snapshots};
 use crate::driver::{Delete, Table};
 use crate::keys::{sequence_row, stored_row};
+use crate::kinds::of_kind_mut;
 use crate::layer::retry::Backoff;
 use crate::mutation::Mutation;
 use crate::stats::Stored;
@@ -100,7 +101,7 @@ fn count(upkeep: &Upkeep, replacement: &RowReplacement) {
 /// Contents of the driver after these replacements.
 fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [Stored; 3] {
     for replacement in replacements {
-        let stored = &mut stored[replacement.kind as usize - 1];
+        let stored = of_kind_mut(&mut stored, replacement.kind);
         *stored += replacement.after;
         // The counts may be lower than the amounts in the driver, for example after their row was
         // lost and they restarted at 0 (`recover.rs`).
@@ -176,7 +177,7 @@ async fn delete_some_with_retries(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
 
 pub fn backoff(upkeep: &Upkeep) -> Backoff {
     let options = &upkeep.store.options;
-    Backoff::new(options.flush_wait_first, options.flush_wait_max, upkeep.store.id as u64)
+    Backoff::of_store(options.flush_wait_first, options.flush_wait_max, upkeep.store.id)
 }
 
 pub fn report(upkeep: &Upkeep, error: &Error, what: &str) {

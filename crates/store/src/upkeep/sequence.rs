@@ -44,7 +44,7 @@ impl Sequence {
 
     /// A number for a row. Wraps after two thousand million numbers; rows with the same key no longer exist then.
     pub fn row(&self) -> u32 {
-        OF_MERGE | (self.next(0) & u64::from(OF_MERGE - 1)) as u32
+        OF_MERGE | u32::try_from(self.next(0) & u64::from(OF_MERGE - 1)).unwrap_or(0)
     }
 }
 

@@ -23,10 +23,11 @@ use super::{Bench, Opener};
 use crate::disk::FaultyDisk;
 use crate::driver::Driver;
 use crate::layer::faults::{Faults, Faulty};
+use crate::size::in_memory;
 use crate::{Appended, Error, ErrorKind, Options, Origin, Store};
 use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SENDER, SHARED, Seen, batch, labels, policies};
 
-const SENDERS: u128 = 4;
+const SENDERS: u64 = 4;
 const STEPS: usize = 100;
 /// Default number of seeds. `TACHO_SIMULATION_SEEDS=100` runs 100 seeds; `TACHO_SIMULATION_FIRST=100` starts with seed
 /// 100.
@@ -177,9 +178,9 @@ impl World {
     /// the deletion is in force.
     async fn delete(&mut self) -> Checked {
         let store = self.store()?;
-        let sender = self.random.below(SENDERS as u64);
+        let sender = self.random.below(SENDERS);
         let names = [None, Some(SHARED[0]), Some(OWN), Some(COARSE), Some("entries"), Some("executions")];
-        let name = names[self.random.below(names.len() as u64) as usize];
+        let name = names.get(in_memory(self.random.below(names.len() as u64))).copied().flatten();
         let from = self.random.below(300) as i64;
         let from = if name == Some(COARSE) { self.now - 300 + from } else { from };
         let range = match self.random.below(3) {
@@ -197,7 +198,8 @@ impl World {
                 Err(_) => {}
             }
         }
-        self.senders[sender as usize].delete(name, range);
+        let model = self.senders.get_mut(in_memory(sender)).ok_or("no such sender")?;
+        model.delete(name, range);
         Ok(())
     }
 
@@ -231,20 +233,18 @@ impl World {
     async fn append(&mut self) -> Checked {
         let store = self.store()?;
         let mut new = |sender| Arc::new(batch(&mut self.random, sender, self.now, &mut self.next_trace));
-        let batches: Vec<Arc<Batch>> = (0..SENDERS).map(&mut new).collect();
+        let batches: Vec<Arc<Batch>> = (0..SENDERS).map(u128::from).map(&mut new).collect();
         for attempt in 0.. {
             let appends = self.senders.iter().zip(&batches).zip(0..).map(|((model, batch), session)| {
                 store.append(batch.clone(), Some(Origin::one(session, model.seq + 1)))
             });
             let results = join_all(appends).await;
             let failed: Vec<&Error> = results.iter().filter_map(|r| r.as_ref().err()).collect();
-            if failed.is_empty() {
-                break;
-            }
+            let Some(failed) = failed.first() else { break };
             if attempt > 2_000 {
-                return Err(format!("still refused: {}", failed[0]));
+                return Err(format!("still refused: {failed}"));
             }
-            self.fix_cause(failed[0]).await?;
+            self.fix_cause(failed).await?;
         }
         for (model, batch) in self.senders.iter_mut().zip(batches) {
             model.seq += 1;
@@ -268,8 +268,8 @@ impl World {
     }
 
     async fn repeat(&mut self) -> Checked {
-        let session = self.random.below(SENDERS as u64);
-        let model = &self.senders[session as usize];
+        let session = self.random.below(SENDERS);
+        let model = self.senders.get(in_memory(session)).ok_or("no such sender")?;
         if model.seq == 0 {
             return Ok(());
         }
@@ -293,7 +293,8 @@ impl World {
         if let Some(last) = journals.last()
             && self.random.one_in(2)
         {
-            let garbage: Vec<u8> = (0..self.random.below(40)).map(|_| self.random.next() as u8).collect();
+            let garbage: Vec<u8> =
+                (0..self.random.below(40)).map(|_| self.random.next().to_le_bytes()[0]).collect();
             let file = std::fs::OpenOptions::new().append(true).open(&last.path);
             file.and_then(|mut f| f.write_all(&garbage)).map_err(|e| e.to_string())?;
         }
@@ -322,7 +323,7 @@ impl World {
             chunk_values: 64,
             merge_rows: 2,
             // Sometimes the limit is so low that a merge must be split.
-            merge_values: [50, 500, 4 << 20][self.random.below(3) as usize],
+            merge_values: [50, 500].get(in_memory(self.random.below(3))).copied().unwrap_or(4 << 20),
             merge_bytes_per_second: u64::MAX,
             merge_cpu_percent: 100,
             sweep_first: Duration::from_millis(self.random.below(20)),
@@ -395,7 +396,7 @@ fn same(got: &BTreeMap<i64, Value>, expect: &BTreeMap<i64, Value>) -> Checked {
 }
 
 fn check_order(samples: Vec<Sample>) -> Result<BTreeMap<i64, Value>, String> {
-    let rising = samples.windows(2).all(|pair| pair[0].at < pair[1].at);
+    let rising = samples.is_sorted_by(|before, after| before.at < after.at);
     let map = samples.into_iter().map(|s| (s.at, s.value)).collect();
     if rising { Ok(map) } else { Err("times do not rise".into()) }
 }

@@ -139,7 +139,7 @@ fn segment(trace: u128, start: i64) -> Segment {
     let event = |delta, kind| Event { delta, kind };
     Segment {
         trace: TraceId(trace),
-        base: trace as u64,
+        base: u64::try_from(trace).unwrap_or(u64::MAX),
         part: 0,
         parent: None,
         thread: "main".into(),

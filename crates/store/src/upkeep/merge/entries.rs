@@ -17,11 +17,10 @@ pub fn merge(
     cutting: &Cutting,
 ) -> Result<Merged, Unreadable> {
     let mut merged = Merged::default();
-    let mut order: Vec<usize> = (0..sources.len()).collect();
-    order.sort_by_key(|n| (sources[*n].key.generation, sources[*n].key.number, sources[*n].key.start));
+    let mut order: Vec<(usize, &Source)> = sources.iter().enumerate().collect();
+    order.sort_by_key(|(_, source)| (source.key.generation, source.key.number, source.key.start));
     let (mut kept, mut rests) = (Vec::new(), Vec::new());
-    for number in order {
-        let source = &sources[number];
+    for (number, source) in order {
         let chunk = Chunk::open(&source.chunk).map_err(failed(number))?;
         let mut entries = chunk.entries().map_err(failed(number))?;
         merged.records += entries.len() as u64;
@@ -45,7 +44,7 @@ pub fn merge(
 
 fn encode<'a>(entries: &'a [Entry], cutting: &Cutting) -> impl Iterator<Item = Made> + use<'a> {
     cuts(entries, cutting.records).into_iter().filter_map(move |cut| {
-        let entries = &entries[cut];
+        let entries = entries.get(cut)?;
         let (start, end) = (entries.first()?.at, entries.last()?.at);
         let chunk = encode_entries(entries, &Encoding::thorough()).into();
         let records = entries.len() as u64;
@@ -62,7 +61,8 @@ fn cuts(entries: &[Entry], records: usize) -> Vec<Range<usize>> {
         let weight = entry.body.as_bytes().len();
         bytes += weight;
         let fits = |cut: &&mut Range<usize>| {
-            let long = entry.at.abs_diff(entries[cut.start].at) > CHUNK_WIDE_SPAN_MAX_NS;
+            let first = entries.get(cut.start).unwrap_or(entry);
+            let long = entry.at.abs_diff(first.at) > CHUNK_WIDE_SPAN_MAX_NS;
             cut.len() < records.max(1) && bytes <= CHUNK_BODIES_BYTES_MAX && !long
         };
         match cuts.last_mut().filter(fits) {

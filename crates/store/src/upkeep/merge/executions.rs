@@ -21,18 +21,17 @@ fn bucket(source: &Source) -> (Span, i64) {
 }
 
 pub fn merge(sources: &[Source], treatment: &Treatment) -> Result<Merged, Unreadable> {
-    let mut buckets: BTreeMap<(Span, i64), Vec<usize>> = BTreeMap::new();
+    let mut buckets: BTreeMap<(Span, i64), Vec<(usize, &Source)>> = BTreeMap::new();
     for (place, source) in sources.iter().enumerate() {
-        buckets.entry(bucket(source)).or_default().push(place);
+        buckets.entry(bucket(source)).or_default().push((place, source));
     }
     let mut merged = Merged::default();
     for ((span, _), places) in buckets {
         // The largest generation of the rows in this bucket only. With a larger generation, a tombstone would no longer
         // mask records of the bucket.
-        let generation = places.iter().map(|place| sources[*place].key.generation).max().unwrap_or(0);
+        let generation = places.iter().map(|(_, source)| source.key.generation).max().unwrap_or(0);
         let mut growing = Growing::default();
-        for place in &places {
-            let source = &sources[*place];
+        for (place, source) in &places {
             let block = read(source).map_err(failed(*place))?;
             merged.records += calls(&block);
             let dropped = |start| treatment.drops(source.key.generation, start);

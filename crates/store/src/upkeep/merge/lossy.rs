@@ -149,13 +149,13 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
             loss: *loss,
         })
         .collect();
-    let of = |n: usize| columns[n].encoding;
+    let of = |n: usize| columns.get(n).map_or_else(Encoding::thorough, |column| column.encoding);
     // All columns share the times, so a codec rule applies to the times only if it applies to all
     // columns.
     let agreed = columns.iter().all(|column| column.encoding == of(0));
     let times = if agreed { of(0) } else { Encoding::thorough() };
     let chunk = encode_group_by(at, times_known.error, &made, &times, of);
-    let (start, end) = (at[0], at[at.len() - 1]);
+    let [start, end] = [at.first(), at.last()].map(|at| at.copied().unwrap_or_default());
     Made {
         span: span_of(start, end),
         start,
@@ -210,9 +210,9 @@ fn simplified(
 fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut from = 0;
-    while from < at.len() {
-        let reach = at[from].saturating_add_unsigned(CHUNK_WIDE_SPAN_MAX_NS);
-        let stretch = at[from..].partition_point(|at| *at <= reach);
+    while let Some(rest @ [first, ..]) = at.get(from..) {
+        let reach = first.saturating_add_unsigned(CHUNK_WIDE_SPAN_MAX_NS);
+        let stretch = rest.partition_point(|at| *at <= reach);
         let parts = ((stretch + records / 2) / records.max(1)).max(1);
         let mut ends: Vec<usize> =
             (1..=parts).map(|n| times.whole(at, from + stretch * n / parts, from)).collect();

@@ -38,7 +38,8 @@ impl Picks {
         let mut parts = [(Vec::new(), Vec::<Run>::new()), (Vec::new(), Vec::new())];
         let sources = self.runs.iter().flat_map(|run| run.places.clone().map(|place| (run.source, place)));
         for (at, (source, place)) in self.at.iter().zip(sources) {
-            let (times, runs) = &mut parts[usize::from(is_apart(source, *at))];
+            let [main, apart] = &mut parts;
+            let (times, runs) = if is_apart(source, *at) { apart } else { main };
             times.push(*at);
             match runs.last_mut().filter(|run| run.source == source && run.places.end == place) {
                 Some(run) => run.places.end += 1,

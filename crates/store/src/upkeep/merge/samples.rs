@@ -84,7 +84,8 @@ fn rest(
     members: &[Treatment],
 ) -> Result<Vec<Class>, Unreadable> {
     let alone = |shape: &Shape| {
-        let reaches = shape.ranked[place].times.last().is_some_and(|last| part.contains(last));
+        let reaches = shape.ranked.get(place).and_then(|ranked| ranked.times.last());
+        let reaches = reaches.is_some_and(|last| part.contains(last));
         (reaches && shape.chosen.contains(&place)).then(|| Shape { chosen: vec![place], ..shape.clone() })
     };
     let shapes: Vec<Shape> = shapes.iter().filter_map(alone).collect();
@@ -171,20 +172,24 @@ impl Gathered {
             let picks = pick(ranked, chosen, part, treatment);
             self.replaced += picks.replaced * of.len() as u64;
             let shifted = |source: &usize| {
-                Some(Shifted { row: opened[*source].moved?, times: ranked[*source].times.clone() })
+                let (row, times) = (opened.get(*source)?.moved?, ranked.get(*source)?.times.clone());
+                Some(Shifted { row, times })
             };
             let mut moved: Vec<Shifted> = chosen.iter().filter_map(shifted).collect();
             moved.sort_by_key(|moved| moved.row.range.start);
             let is_apart = |source: usize, at| {
                 let amid = |moved: &Shifted| moved.row.parts(&moved.times, at);
-                opened[source].moved.is_none()
+                opened.get(source).is_some_and(|source| source.moved.is_none())
                     && moved.iter().any(amid)
                     && !moved.iter().any(|moved| moved.has(at))
             };
             let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
             let main = (main, Moving { moved: moved.into(), stays: false }, generation);
             // Samples that arrived before the moved ones must not get a later generation than the rest of the moved row.
-            let newest = |picks: &Picks| picks.runs.iter().map(|run| opened[run.source].generation).max();
+            let newest = |picks: &Picks| {
+                let sources = picks.runs.iter().filter_map(|run| opened.get(run.source));
+                sources.map(|source| source.generation).max()
+            };
             let apart = apart.map(|picks| {
                 let generation = newest(&picks).unwrap_or(generation);
                 (picks, Moving { stays: true, ..Moving::default() }, generation)
@@ -241,29 +246,29 @@ fn settled(
     chosen: &[usize],
     treatment: &Treatment,
 ) -> Option<Vec<Ranked>> {
-    if chosen.iter().all(|source| opened[*source].moved.is_none()) {
+    let chosen = || chosen.iter().filter_map(|n| Some((*n, opened.get(*n)?, ranked.get(*n)?)));
+    if chosen().all(|(_, source, _)| source.moved.is_none()) {
         return None;
     }
     // A sample that was dropped and arrives again is new, not resent.
-    let times = |source: &usize| {
-        let Ranked { rank, times } = &ranked[*source];
+    let times = |(_, source, Ranked { rank, times }): (_, &Opened<'_>, &Ranked)| {
         let is_left = |at: &Timestamp| !treatment.drops(rank.0, *at);
-        if opened[*source].moved.is_none() || times.iter().all(|at| is_left(&at)) {
+        if source.moved.is_none() || times.iter().all(|at| is_left(&at)) {
             return times.clone();
         }
         Times::new(&times.iter().filter(is_left).collect::<Vec<_>>()).unwrap_or_else(|| times.clone())
     };
-    let left: Vec<Times> = chosen.iter().map(times).collect();
-    let timed = |(source, times): (&usize, _)| Timed {
-        place: ranked[*source].rank,
+    let left: Vec<Times> = chosen().map(times).collect();
+    let timed = chosen().zip(&left).map(|((_, source, ranked), times)| Timed {
+        place: ranked.rank,
         times,
-        moved: opened[*source].moved,
-    };
-    let known = recognise(&chosen.iter().zip(&left).map(timed).collect::<Vec<_>>());
+        moved: source.moved,
+    });
+    let known = recognise(&timed.collect::<Vec<_>>());
     let mut settled = ranked.to_vec();
-    for (source, times) in chosen.iter().zip(known) {
-        if let Some(times) = times {
-            settled[*source].times = times;
+    for ((n, ..), times) in chosen().zip(known) {
+        if let (Some(times), Some(settled)) = (times, settled.get_mut(n)) {
+            settled.times = times;
         }
     }
     Some(settled)
@@ -287,7 +292,8 @@ fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) 
         _ => true,
     };
     for run in &picks.runs {
-        let Some(info) = opened[run.source].chunk.header().member(member) else { continue };
+        let source = opened.get(run.source);
+        let Some(info) = source.and_then(|source| source.chunk.header().member(member)) else { continue };
         let joined = |sort: &Sort| match (sort.loss, info.loss) {
             _ if sort.value_type != info.value_type => None,
             (Some(a), Some(b)) => a.cover(b).map(Some),
@@ -331,15 +337,21 @@ fn columns(
     let whole = sorts.len() == 1;
     let life = rules.lives.get(usize::from(member)).copied().unwrap_or_default();
     let column = |sort: Sort| {
-        let times = |run: &Run| ranked[run.source].times.part(run.places.clone()).to_vec();
+        let times = |run: &Run| {
+            let ranked = ranked.get(run.source);
+            ranked.map_or_else(Vec::new, |ranked| ranked.times.part(run.places.clone()).to_vec())
+        };
         let at = if whole { picks.at.clone() } else { sort.runs.iter().flat_map(times).collect() };
         let values = gather(&decoded, &sort);
         let untouched = |source: usize| {
-            let loss = opened[source].chunk.header().member(member).and_then(|info| info.loss);
+            let info = opened.get(source).and_then(|source| source.chunk.header().member(member));
+            let loss = info.and_then(|info| info.loss);
             loss.is_none_or(|loss| loss.method.is_none())
         };
         let exact = places(&sort.runs, untouched);
-        let counted = |source: usize| life == Movement::default() || opened[source].is_fresh;
+        let counted = |source: usize| {
+            life == Movement::default() || opened.get(source).is_some_and(|source| source.is_fresh)
+        };
         let new = semantic.value.map(|_| {
             let counted = places(&sort.runs, counted);
             Movement::among(values.as_values(), |place| holds(&counted, &(place..place + 1)))
@@ -402,14 +414,15 @@ fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<T
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
     let old = at.partition_point(|at| *at <= through);
-    let thin = semantic::aggregate(&at[..old], column.values.copy_of(0..old).as_values(), to);
+    let (old_at, young_at) = at.split_at(old);
+    let thin = semantic::aggregate(old_at, column.values.copy_of(0..old).as_values(), to);
     let Ok((thin_at, thin_values, thin_loss)) = thin else { return vec![(at, column)] };
     let loss = column.loss.map_or(thin_loss, |before| Loss { aggregation: Some(to), ..before });
-    let exact = exact_steps(&at[..old], &thin_at, &column.exact);
+    let exact = exact_steps(old_at, &thin_at, &column.exact);
     let thin = Column { values: thin_values, loss: Some(loss), exact, ..column };
     let exact = within(&column.exact, &(old..at.len()));
     let young = Column { values: column.values.part(old..at.len()), exact, ..column };
-    vec![(thin_at.into(), thin), (at[old..].into(), young)]
+    vec![(thin_at.into(), thin), (young_at.into(), young)]
 }
 
 /// Indices of the steps that contain only exact values. Each step ends at one of the times in `thin`; `exact` lists the
@@ -425,7 +438,7 @@ fn exact_steps(at: &[Timestamp], thin: &[Timestamp], exact: &[Range<usize>]) -> 
     let mut places = Vec::new();
     for run in steps.chunk_by(|a, b| a == b) {
         let start = places.last().map_or(0, |(run, _): &(Range<usize>, bool)| run.end);
-        places.push((start..start + run.len(), run[0]));
+        places.push((start..start + run.len(), run.first().is_some_and(|exact| *exact)));
     }
     places.into_iter().filter(|(_, exact)| *exact).map(|(run, _)| run).collect()
 }

@@ -1,0 +1,19 @@
+//! Arrays with one item for each kind of record, in the order of [`Kind::ALL`].
+
+use tacho_model::Kind;
+
+pub const fn of_kind<T>([samples, entries, executions]: &[T; 3], kind: Kind) -> &T {
+    match kind {
+        Kind::Sample => samples,
+        Kind::Entry => entries,
+        Kind::Execution => executions,
+    }
+}
+
+pub const fn of_kind_mut<T>([samples, entries, executions]: &mut [T; 3], kind: Kind) -> &mut T {
+    match kind {
+        Kind::Sample => samples,
+        Kind::Entry => entries,
+        Kind::Execution => executions,
+    }
+}
