@@ -50,7 +50,9 @@ fn failed(error: fjall::Error) -> Error {
 }
 
 /// `u16 length, partition, clustering`. The rows of a partition are adjacent and ordered by clustering.
+#[expect(clippy::cast_possible_truncation, reason = "the partitions of a store have few bytes")]
 fn key(partition: &[u8], clustering: &[u8]) -> Vec<u8> {
+    debug_assert!(partition.len() <= usize::from(u16::MAX));
     let mut key = Vec::with_capacity(2 + partition.len() + clustering.len());
     key.extend_from_slice(&(partition.len() as u16).to_be_bytes());
     key.extend_from_slice(partition);
@@ -101,7 +103,12 @@ impl Inner {
     }
 
     fn table(&self, table: Table) -> &Keyspace {
-        &self.tables[table as usize - 1]
+        let [chunks, series, meta] = &self.tables;
+        match table {
+            Table::Chunks => chunks,
+            Table::Series => series,
+            Table::Meta => meta,
+        }
     }
 
     fn put(&self, rows: Vec<Row>) -> Result<()> {
@@ -134,7 +141,7 @@ impl Inner {
             Ok(Row {
                 table: scan.table,
                 partition: scan.partition.clone(),
-                clustering: key[2 + scan.partition.len()..].to_vec(),
+                clustering: key.get(2 + scan.partition.len()..).unwrap_or_default().to_vec(),
                 value: Bytes::copy_from_slice(&value),
             })
         };

@@ -3,6 +3,9 @@
 //! A new driver needs a module here, a line in [`SCHEMES`] and in [`open`], a feature in `Cargo.toml`, and a test file
 //! that runs `tacho_store::conformance`.
 
+#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
 pub mod embedded;
 #[cfg(feature = "fjall")]
 pub mod fjall;

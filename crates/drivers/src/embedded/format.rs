@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tacho_store::size::length_of;
 use tacho_store::{Error, ErrorKind, Result, Table};
 
 pub const MAGIC: [u8; 8] = *b"tachoseg";
@@ -10,6 +11,8 @@ pub const HEADER_BYTES: usize = 24;
 pub const BATCH_MAGIC: [u8; 4] = *b"\xf5bat";
 pub const BATCH_HEAD_BYTES: usize = 16;
 pub const ROW_HEAD_BYTES: usize = 14;
+/// The checksum at the beginning of a row.
+const CRC_BYTES: usize = 4;
 pub const TRAILER_MAGIC: [u8; 8] = *b"tachoend";
 pub const TRAILER_BYTES: usize = 28;
 
@@ -49,17 +52,18 @@ impl RowRef<'_> {
 
     fn put(&self, out: &mut Vec<u8>) {
         let begin = out.len();
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&[0; CRC_BYTES]);
         out.push(if self.action == Action::Delete { DELETE } else { 0 });
         out.push(self.table as u8);
-        out.extend_from_slice(&(self.partition.len() as u16).to_le_bytes());
-        out.extend_from_slice(&(self.clustering.len() as u16).to_le_bytes());
-        out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
+        out.extend_from_slice(&key_bytes(self.partition).to_le_bytes());
+        out.extend_from_slice(&key_bytes(self.clustering).to_le_bytes());
+        out.extend_from_slice(&length_of(self.value).to_le_bytes());
         out.extend_from_slice(self.partition);
         out.extend_from_slice(self.clustering);
         out.extend_from_slice(self.value);
-        let crc = crc32c::crc32c(&out[begin + 4..]);
-        out[begin..begin + 4].copy_from_slice(&crc.to_le_bytes());
+        if let Some((crc, row)) = out.get_mut(begin..).and_then(<[u8]>::split_first_chunk_mut::<CRC_BYTES>) {
+            *crc = crc32c::crc32c(row).to_le_bytes();
+        }
     }
 }
 
@@ -95,6 +99,13 @@ impl RowHead {
     const fn bytes(&self) -> usize {
         ROW_HEAD_BYTES + self.partition + self.clustering + self.value
     }
+
+    /// The row with this head, of bytes that begin with the head and have the length of the row.
+    fn row<'a>(&self, bytes: &'a [u8]) -> Option<RowRef<'a>> {
+        let (partition, rest) = bytes.get(ROW_HEAD_BYTES..)?.split_at_checked(self.partition)?;
+        let (clustering, value) = rest.split_at_checked(self.clustering)?;
+        Some(RowRef { action: self.action, table: self.table, partition, clustering, value })
+    }
 }
 
 /// Result of decoding a row.
@@ -115,21 +126,17 @@ pub fn row_bytes(bytes: &[u8]) -> Option<usize> {
 /// Key and value of the row at the start of `bytes`, according to the lengths in its head. The checksum is not compared.
 pub fn take_unproven(bytes: &[u8]) -> Option<RowRef<'_>> {
     let head = RowHead::decode(bytes)?;
-    let (partition, rest) = bytes.get(ROW_HEAD_BYTES..head.bytes())?.split_at(head.partition);
-    let (clustering, value) = rest.split_at(head.clustering);
-    Some(RowRef { action: head.action, table: head.table, partition, clustering, value })
+    head.row(bytes.get(..head.bytes())?)
 }
 
 /// Decodes the row at the start of `bytes`.
 pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     let Some(head) = RowHead::decode(bytes) else { return Taken::Nothing };
     let Some(row) = bytes.get(..head.bytes()) else { return Taken::Nothing };
-    if crc32c::crc32c(&row[4..]) != head.crc {
-        return Taken::Damaged(head.bytes());
+    match row.get(CRC_BYTES..).filter(|checked| crc32c::crc32c(checked) == head.crc) {
+        Some(_) => head.row(row).map_or(Taken::Nothing, Taken::Row),
+        None => Taken::Damaged(head.bytes()),
     }
-    let (partition, rest) = row[ROW_HEAD_BYTES..].split_at(head.partition);
-    let (clustering, value) = rest.split_at(head.clustering);
-    Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
 /// Whether the bytes are a row in which only one of the three lengths is damaged: with the length that these bytes have,
@@ -145,9 +152,10 @@ pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
             let correct = (correct as u64).to_le_bytes();
             let (low, high) = correct.split_at(place.len());
             let mut fields = *fields;
-            fields[place].copy_from_slice(low);
+            let Some(field) = fields.get_mut(place.clone()) else { return false };
+            field.copy_from_slice(low);
             high.iter().all(|byte| *byte == 0)
-                && crc32c::crc32c_append(crc32c::crc32c(&fields[4..]), keys) == head.crc
+                && crc32c::crc32c_append(crc32c::crc32c(&fields[CRC_BYTES..]), keys) == head.crc
         })
     };
     fits(head.partition, 6..8) || fits(head.clustering, 8..10) || fits(head.value, 10..14)
@@ -178,13 +186,20 @@ pub fn put_batch<'a>(
         row.put(out);
         count += 1;
     }
-    let length = (out.len() - begin - BATCH_HEAD_BYTES) as u32;
-    let head = &mut out[begin..begin + BATCH_HEAD_BYTES];
+    let Some((head, rows)) = out.get_mut(begin..).and_then(<[u8]>::split_first_chunk_mut) else { return };
+    let head: &mut [u8; BATCH_HEAD_BYTES] = head;
     head[..4].copy_from_slice(&BATCH_MAGIC);
-    head[4..8].copy_from_slice(&length.to_le_bytes());
+    head[4..8].copy_from_slice(&length_of(rows).to_le_bytes());
     head[8..12].copy_from_slice(&count.to_le_bytes());
     let crc = crc32c::crc32c(&head[..12]);
     head[12..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The length of a key, for a field of 16 bits.
+#[expect(clippy::cast_possible_truncation, reason = "longer keys are refused when they are put")]
+const fn key_bytes(key: &[u8]) -> u16 {
+    debug_assert!(key.len() <= KEY_BYTES_MAX);
+    key.len() as u16
 }
 
 /// Size of all rows of the batch at the start of `bytes`; `None` if the head of the batch is damaged.
@@ -260,11 +275,11 @@ impl IndexBuilder {
         self.bytes.push(if same { flags | SAME_PARTITION } else { flags });
         if !same {
             self.bytes.push(entry.table as u8);
-            self.bytes.extend_from_slice(&(entry.partition.len() as u16).to_le_bytes());
+            self.bytes.extend_from_slice(&key_bytes(entry.partition).to_le_bytes());
             self.bytes.extend_from_slice(entry.partition);
             self.last = Some((entry.table, entry.partition.into()));
         }
-        self.bytes.extend_from_slice(&(entry.clustering.len() as u16).to_le_bytes());
+        self.bytes.extend_from_slice(&key_bytes(entry.clustering).to_le_bytes());
         self.bytes.extend_from_slice(entry.clustering);
         self.bytes.extend_from_slice(&entry.offset.to_le_bytes());
         self.bytes.extend_from_slice(&entry.value_bytes.to_le_bytes());

@@ -23,6 +23,9 @@ pub type Found = (Box<[u8]>, Place);
 
 type Partition = BTreeMap<Box<[u8]>, Place>;
 
+/// The partitions of a table.
+type Partitions = HashMap<Box<[u8]>, Partition>;
+
 /// Needed and total bytes of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -36,7 +39,8 @@ pub struct Usage {
 
 #[derive(Debug, Default)]
 pub struct Index {
-    tables: [HashMap<Box<[u8]>, Partition>; 3],
+    /// The tables in the order of `Table`.
+    tables: [Partitions; 3],
     usage: BTreeMap<u32, Usage>,
 }
 
@@ -45,8 +49,13 @@ fn row_bytes(entry: &Entry<'_>) -> u64 {
 }
 
 impl Index {
-    const fn table(table: Table) -> usize {
-        table as usize - 1
+    fn table(&self, table: Table) -> &Partitions {
+        let [chunks, series, meta] = &self.tables;
+        match table {
+            Table::Chunks => chunks,
+            Table::Series => series,
+            Table::Meta => meta,
+        }
     }
 
     /// Adds an entry of a segment. Entries must be added in the order in which they were written.
@@ -54,7 +63,12 @@ impl Index {
         let bytes = row_bytes(entry);
         let usage = self.usage.entry(segment).or_default();
         usage.total += bytes;
-        let partitions = &mut self.tables[Self::table(entry.table)];
+        let [chunks, series, meta] = &mut self.tables;
+        let partitions = match entry.table {
+            Table::Chunks => chunks,
+            Table::Series => series,
+            Table::Meta => meta,
+        };
         let old = match entry.action {
             Action::Put => {
                 usage.live += bytes;
@@ -87,7 +101,7 @@ impl Index {
     }
 
     pub fn get(&self, table: Table, partition: &[u8], clustering: &[u8]) -> Option<Place> {
-        self.tables[Self::table(table)].get(partition)?.get(clustering).copied()
+        self.table(table).get(partition)?.get(clustering).copied()
     }
 
     /// The first rows of a scan, at most `count`.
@@ -114,7 +128,7 @@ impl Index {
     }
 
     fn range(&self, scan: &Scan) -> Option<Range<'_, Box<[u8]>, Place>> {
-        let rows = self.tables[Self::table(scan.table)].get(scan.partition.as_slice())?;
+        let rows = self.table(scan.table).get(scan.partition.as_slice())?;
         let bounds = (borrowed(&scan.from), borrowed(&scan.to));
         (!scan.is_empty()).then(|| rows.range::<[u8], _>(bounds))
     }
@@ -127,7 +141,7 @@ impl Index {
         from: &Bound<Vec<u8>>,
         to: &Bound<Vec<u8>>,
     ) -> Vec<Box<[u8]>> {
-        match self.tables[Self::table(table)].get(partition) {
+        match self.table(table).get(partition) {
             Some(rows) => {
                 rows.range::<[u8], _>((borrowed(from), borrowed(to))).map(|(key, _)| key.clone()).collect()
             }
@@ -137,7 +151,7 @@ impl Index {
 
     /// Partition and clustering of each row of a table.
     pub fn each_key(&self, table: Table, each: &mut dyn FnMut(&[u8], &[u8])) {
-        for (partition, rows) in &self.tables[Self::table(table)] {
+        for (partition, rows) in self.table(table) {
             rows.keys().for_each(|clustering| each(partition, clustering));
         }
     }

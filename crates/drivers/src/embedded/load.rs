@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use tacho_store::disk::ReadFile;
+use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
 use super::format::{Entry, HEADER_BYTES, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header};
@@ -56,7 +57,7 @@ pub fn load_from(
 ) -> Result<Loaded> {
     let Expected { number, known, length, ended } = expected;
     let failed = |e| Error::io("read segment", path, e);
-    let mut header = vec![0; HEADER_BYTES.min(length as usize)];
+    let mut header = vec![0; HEADER_BYTES.min(in_memory(length))];
     read(&mut header, 0).map_err(failed)?;
     let mut damage = Damage { header: !is_header(&header, number, path)?, ..Damage::default() };
     let end = known.filter(|known| known.state != State::Growing).map_or(length, |k| k.bytes.min(length));
@@ -75,12 +76,12 @@ pub fn load_from(
             end
         }
     };
-    let mut bytes = vec![0; rows_end as usize];
+    let mut bytes = vec![0; in_memory(rows_end)];
     read(&mut bytes, 0).map_err(failed)?;
     let has_header = !damage.header;
     let acknowledged = match known {
         _ if ended || rows_end < end => usize::MAX,
-        known => known.map_or(0, |known| known.bytes as usize),
+        known => known.map_or(0, |known| in_memory(known.bytes)),
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
@@ -106,7 +107,7 @@ fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
     let mut last = [0; TRAILER_BYTES];
     read(&mut last, at)?;
     let Some(trailer) = Trailer::decode(&last, end) else { return Ok(Sealing::Missing) };
-    let mut index = vec![0; trailer.index_bytes as usize];
+    let mut index = vec![0; in_memory(trailer.index_bytes)];
     read(&mut index, trailer.offset.into())?;
     if trailer.fits(&index, &last) {
         return Ok(Sealing::Sound(index));
@@ -118,12 +119,13 @@ fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
 pub fn checksum(file: &dyn ReadFile, length: u64) -> io::Result<u32> {
     const PART_BYTES: u64 = 1 << 20;
     let (mut crc, mut at) = (0, 0);
-    let mut part = vec![0; PART_BYTES.min(length) as usize];
+    let mut part = Vec::new();
     while at < length {
-        let bytes = PART_BYTES.min(length - at) as usize;
-        file.read_exact_at(&mut part[..bytes], at)?;
-        crc = crc32c::crc32c_append(crc, &part[..bytes]);
-        at += bytes as u64;
+        let bytes = PART_BYTES.min(length - at);
+        part.resize(in_memory(bytes), 0);
+        file.read_exact_at(&mut part, at)?;
+        crc = crc32c::crc32c_append(crc, &part);
+        at += bytes;
     }
     Ok(crc)
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tacho_store::disk::{self, Disk, ReadFile, free_path};
+use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
 use super::format::{SUFFIX, file_name, file_number, file_path};
@@ -68,7 +69,7 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
             if bytes == 0 {
                 break;
             }
-            file.append(&part[..bytes])?;
+            file.append(part.get(..bytes).unwrap_or_default())?;
             at += bytes as u64;
         }
         // The earlier process may have failed to sync its bytes.
@@ -114,17 +115,18 @@ fn none_if_missing(error: io::Error) -> io::Result<Vec<OsString>> {
 
 /// Whether the `bytes` of a copy are those of `source` that begin at `offset`.
 fn is_same(copy: &dyn ReadFile, source: &dyn ReadFile, offset: u64, bytes: u64) -> io::Result<bool> {
-    let mut parts = [vec![0; PART_BYTES], vec![0; PART_BYTES]];
+    let (mut one, mut other) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < bytes {
-        let part = (bytes - at).min(PART_BYTES as u64) as usize;
-        let [one, other] = &mut parts;
-        copy.read_exact_at(&mut one[..part], at)?;
-        source.read_exact_at(&mut other[..part], offset + at)?;
-        if one[..part] != other[..part] {
+        let part = (bytes - at).min(PART_BYTES as u64);
+        one.resize(in_memory(part), 0);
+        other.resize(in_memory(part), 0);
+        copy.read_exact_at(&mut one, at)?;
+        source.read_exact_at(&mut other, offset + at)?;
+        if one != other {
             return Ok(false);
         }
-        at += part as u64;
+        at += part;
     }
     Ok(true)
 }

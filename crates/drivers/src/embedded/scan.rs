@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use tacho_store::size::length_of;
+
 use super::format::{
     BATCH_HEAD_BYTES, BATCH_MAGIC, Entry, HEADER_BYTES, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken,
     is_row_with_wrong_length, take_batch_head, take_row,
@@ -99,7 +101,7 @@ fn scan_within(
         let Some((rows, end)) = walk.batch(at) else {
             // The head is intact but the batch is not complete, so no bytes were written after it. Apparent batches after
             // it are parts of values.
-            let is_cut_short = take_batch_head(&bytes[at..]).is_some();
+            let is_cut_short = take_batch_head(rest(bytes, at)).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
             }
@@ -120,13 +122,13 @@ fn scan_within(
     walk.count_as_index(at);
     let Walk { damage, index, places, .. } = walk;
     Scanned {
-        doubtful: is_doubtful(&bytes[at..], &index, at),
+        doubtful: is_doubtful(rest(bytes, at), &index, at),
         index,
         length: at as u64,
         torn: (bytes.len() - at) as u64,
         marked,
         proven: proven as u64,
-        crc: crc32c::crc32c(&bytes[..at]),
+        crc: crc32c::crc32c(bytes.get(..at).unwrap_or(bytes)),
         damage,
         places,
     }
@@ -140,7 +142,7 @@ fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
         None => {
             tail.len() >= BATCH_WITH_ROW_BYTES_MIN
                 && tail.iter().any(|byte| *byte != 0)
-                && !index.finish(at as u32).starts_with(tail)
+                && !u32::try_from(at).is_ok_and(|at| index.finish(at).starts_with(tail))
         }
     }
 }
@@ -168,7 +170,7 @@ impl<'a> Walk<'a> {
     /// Start and end of the rows of the batch at `at`. `None` if its head is damaged or the file is too short.
     fn batch(&self, at: Offset) -> Option<(Offset, Offset)> {
         let rows = at + BATCH_HEAD_BYTES;
-        let end = rows + take_batch_head(&self.bytes[at..])?;
+        let end = rows + take_batch_head(rest(self.bytes, at))?;
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
@@ -177,7 +179,7 @@ impl<'a> Walk<'a> {
         if self.tried > self.tried_max {
             return Taken::Nothing;
         }
-        let taken = take_row(&self.bytes[at..]);
+        let taken = take_row(rest(self.bytes, at));
         if let Taken::Damaged(bytes) = taken {
             self.tried += bytes as u64;
         }
@@ -185,7 +187,9 @@ impl<'a> Walk<'a> {
     }
 
     fn found(&mut self, row: &RowRef<'_>, offset: Offset, each: &mut impl FnMut(Entry<'_>)) {
-        let entry = entry_of(row, offset);
+        // No index can name a row after 4 GiB, and the driver writes none there.
+        let Ok(position) = u32::try_from(offset) else { return self.note(offset, offset + row.bytes()) };
+        let entry = entry_of(row, position);
         self.index.push(&entry);
         each(entry);
     }
@@ -254,7 +258,7 @@ impl<'a> Walk<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
         while at < end {
-            let bytes = match take_row(&self.bytes[at..]) {
+            let bytes = match take_row(rest(self.bytes, at)) {
                 Taken::Row(row) => {
                     sound.push((at, row));
                     at += row.bytes();
@@ -265,7 +269,7 @@ impl<'a> Walk<'a> {
             };
             // If the lengths of the damaged row are wrong, searches for the next intact row.
             let by_length = at + bytes;
-            let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..]), Taken::Row(_));
+            let is_row = |at: Offset| at < end && matches!(take_row(rest(self.bytes, at)), Taken::Row(_));
             let fits = bytes > 1 && (by_length == end || is_row(by_length));
             let mut next = if fits { self.end_of_damaged(at, by_length) } else { at + 1 };
             while next < end && !matches!(self.search(next), Taken::Row(_)) {
@@ -285,7 +289,9 @@ impl<'a> Walk<'a> {
         while next < by_length && self.tried <= self.tried_max {
             if let Taken::Row(row) = self.search(next) {
                 self.tried += (next - at) as u64;
-                if next + row.bytes() > by_length || is_row_with_wrong_length(&self.bytes[at..next]) {
+                if next + row.bytes() > by_length
+                    || self.bytes.get(at..next).is_some_and(is_row_with_wrong_length)
+                {
                     return next;
                 }
             }
@@ -295,14 +301,19 @@ impl<'a> Walk<'a> {
     }
 }
 
-pub fn entry_of<'a>(row: &RowRef<'a>, offset: usize) -> Entry<'a> {
+/// The bytes from `at` on; none after the end.
+fn rest(bytes: &[u8], at: Offset) -> &[u8] {
+    bytes.get(at..).unwrap_or_default()
+}
+
+pub fn entry_of<'a>(row: &RowRef<'a>, offset: u32) -> Entry<'a> {
     Entry {
         action: row.action,
         table: row.table,
         partition: row.partition,
         clustering: row.clustering,
-        offset: offset as u32,
-        value_bytes: row.value.len() as u32,
+        offset,
+        value_bytes: length_of(row.value),
     }
 }
 
@@ -311,7 +322,7 @@ fn next_batch(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         at += bytes.get(at..)?.windows(BATCH_MAGIC.len()).position(|w| w == BATCH_MAGIC)?;
-        if take_batch_head(&bytes[at..]).is_some() {
+        if take_batch_head(rest(bytes, at)).is_some() {
             return Some(at);
         }
         at += 1;

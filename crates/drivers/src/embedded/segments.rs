@@ -136,13 +136,17 @@ impl Segments {
         }
         let disk = self.disk.clone();
         let active = self.active(purpose, handles)?;
+        if !fits(active) {
+            let message = format!("segment of {} bytes cannot take {bytes} more", active.length);
+            return Err(Error::corrupt(message).with("path", active.path.display()));
+        }
         if active.cut {
             active.repair(&*disk)?;
         }
         let mut batch = Vec::with_capacity(bytes + 64);
         let mut offsets = Vec::with_capacity(rows.len());
         put_batch(&mut batch, rows.iter().copied(), |_, offset| {
-            offsets.push((active.length as usize + offset) as u32)
+            offsets.push(position(active.length, offset));
         });
         let unsynced = Mutation::SegmentNotSynced.is_on();
         let written =
@@ -154,7 +158,7 @@ impl Segments {
             return Err(error);
         }
         for (row, offset) in rows.iter().zip(&offsets) {
-            active.index.push(&entry_of(row, *offset as usize));
+            active.index.push(&entry_of(row, *offset));
         }
         active.on_disk(&batch);
         active.synced = active.length;
@@ -427,6 +431,14 @@ impl Active {
     }
 }
 
+/// The position of a row in a segment, by its position in the batch that begins at `begin`.
+#[expect(clippy::cast_possible_truncation, reason = "a segment ends before it has 4 GiB")]
+fn position(begin: u64, offset: usize) -> u32 {
+    let at = begin + offset as u64;
+    debug_assert!(at <= u64::from(u32::MAX), "{at}");
+    at as u32
+}
+
 fn check(rows: &[RowRef<'_>]) -> Result<()> {
     let long = rows.iter().find(|row| {
         row.partition.len().max(row.clustering.len()) > KEY_BYTES_MAX || row.value.len() > VALUE_BYTES_MAX
@@ -446,5 +458,5 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
 
 /// Index entries of the written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
-    rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset as usize))
+    rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset))
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tacho_store::disk::ReadFile;
 use tacho_store::driver::{Damaged, Verified};
 use tacho_store::sectors::is_damage;
+use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, Taken, file_name, file_path, take_row};
@@ -103,7 +104,7 @@ impl Inner {
     /// Returns `None` if the segment has more bytes to read.
     fn read_on(&self, current: &mut Current, file: &dyn ReadFile) -> Result<Option<Read>> {
         let Current { number, bytes, expect, at, crc } = current;
-        let mut part = vec![0; PART_BYTES.min(*bytes - *at) as usize];
+        let mut part = vec![0; in_memory(PART_BYTES.min(*bytes - *at))];
         match file.read_exact_at(&mut part, *at) {
             Err(error) if is_damage(&error) => {
                 return Ok(Some(Read::Wrong(format!("{error} behind byte {at}"))));

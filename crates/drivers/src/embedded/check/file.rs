@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tacho_store::check::{Finding, FindingKind, Loss, Place, PlacedRow};
 use tacho_store::driver::{Damaged, Row};
 use tacho_store::sectors::{ReadAt, Readable, is_damage, read_sectors};
+use tacho_store::size::in_memory;
 use tacho_store::{Error, Result, Table};
 
 use super::super::format::{
@@ -222,10 +223,10 @@ impl Image {
     /// that were handed out already.
     fn search(&self, opened: &Opened, through: u64, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let (mut indexed, mut checked) = (Vec::new(), FileChecked::default());
-        let mut all = vec![0; opened.expected.length as usize];
+        let mut all = vec![0; in_memory(opened.expected.length)];
         let readable = read_sectors(&|bytes, at| opened.file.read_at(bytes, at), &mut all, 0)
             .map_err(|e| Error::io("read segment", &opened.path, e))?;
-        let bytes = &all[..(opened.extent.end as usize).min(all.len())];
+        let bytes = all.get(..in_memory(opened.extent.end)).unwrap_or(&all);
         let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
         let bad = readable.bad.iter().filter(|place| rows_and_index(place));
         // The findings about the rows in these sectors report the loss.
@@ -235,14 +236,14 @@ impl Image {
         let mut sound_at = |offset: usize| {
             sound.insert(offset);
             if offset as u64 >= through
-                && let Taken::Row(row) = take_row(&bytes[offset..])
+                && let Some(Taken::Row(row)) = bytes.get(offset..).map(take_row)
             {
                 checked.rows += 1;
                 self.hand_out(opened, offset as u64, &row, each);
             }
         };
         let from_memory = |out: &mut [u8], at: u64| {
-            let found = all.get(at as usize..).and_then(|rest| rest.get(..out.len()));
+            let found = all.get(in_memory(at)..).and_then(|rest| rest.get(..out.len()));
             out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
             Ok(())
         };
@@ -259,7 +260,7 @@ impl Image {
                 let end =
                     indexed.iter().map(|entry| entry.offset + entry.bytes).max().unwrap_or(HEADER_BYTES);
                 let rows_end = trailer(opened).ok().flatten().map_or(end, |trailer| trailer.offset as usize);
-                let rows = &bytes[..rows_end.min(bytes.len())];
+                let rows = bytes.get(..rows_end).unwrap_or(bytes);
                 let mut each = |entry: Entry<'_>| sound_at(entry.offset as usize);
                 scan(rows, usize::MAX, Damage::default(), &mut each).places
             }
@@ -380,7 +381,8 @@ impl OwnedEntry {
     /// The damaged row in the form that a reader gets.
     fn wrong(self, bytes: &[u8]) -> Wrong {
         let Self { table, offset, .. } = self;
-        let found = bytes.get(offset..).map_or(&[][..], |rest| rest.get(..self.bytes).unwrap_or(rest));
+        let found = bytes.get(offset..).unwrap_or_default();
+        let found = found.get(..self.bytes).unwrap_or(found);
         let before = ROW_HEAD_BYTES + self.partition.len() + self.clustering.len();
         let row = RowRef {
             action: Action::Put,

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use tacho_store::size::in_memory;
+
 use super::super::format::{
     BATCH_HEAD_BYTES, HEADER_BYTES, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken, encode_header, row_bytes,
     take_batch_head, take_row,
@@ -61,14 +63,16 @@ pub fn walk(
                 return stopped(&stream);
             };
             if end > rows_end {
-                index.push(&entry_of(&row, offset as usize));
+                let Ok(offset) = u32::try_from(offset) else { return stopped(&stream) };
+                index.push(&entry_of(&row, offset));
             }
             each(offset, row);
             stream.pass(bytes);
         }
     }
     if end > rows_end {
-        let expected = index.finish(rows_end as u32);
+        let Ok(rows_end) = u32::try_from(rows_end) else { return stopped(&stream) };
+        let expected = index.finish(rows_end);
         if stream.peek(expected.len())?.is_none_or(|found| found != expected) {
             return stopped(&stream);
         }
@@ -101,16 +105,18 @@ impl Stream<'_> {
             }
             self.held.drain(..self.at);
             self.at = 0;
-            let wanted = bytes.max(PART_BYTES).min(usize::try_from(rest).unwrap_or(usize::MAX));
+            let wanted = bytes.max(PART_BYTES).min(in_memory(rest));
             self.held.resize(wanted, 0);
-            self.file.read_exact_at(&mut self.held[left..], self.offset + left as u64)?;
+            self.file
+                .read_exact_at(self.held.get_mut(left..).unwrap_or_default(), self.offset + left as u64)?;
         }
         Ok(self.held.get(self.at..self.at + bytes))
     }
 
     fn pass(&mut self, bytes: usize) {
         let end = (self.at + bytes).min(self.held.len());
-        self.crc = crc32c::crc32c_append(self.crc, &self.held[self.at..end]);
+        let passed = self.held.get(self.at..end).unwrap_or_default();
+        self.crc = crc32c::crc32c_append(self.crc, passed);
         self.offset += (end - self.at) as u64;
         self.at = end;
     }
