@@ -164,8 +164,8 @@ async fn expiry_and_deletion_free_space_while_a_flush_fails() {
         driver.set(refuses);
         append(&store, "other").await;
         store.flush().await.unwrap_err();
-        let deleted =
-            tokio::time::timeout(HOUR, store.delete(&[Matcher::equal("__name__", "m")], TimeRange::ALL));
+        let matchers = [Matcher::equal("__name__", "m")];
+        let deleted = tokio::time::timeout(HOUR, store.delete(&matchers, TimeRange::ALL));
         deleted.await.unwrap().unwrap();
         tokio::time::timeout(HOUR, store.merge_all()).await.unwrap().unwrap();
         let left = store.chunks(Kind::Sample, common::id("m")).await.unwrap();
