@@ -31,11 +31,8 @@ pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
 
 /// The same as [`read`], without changing permissions.
 pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
-    let bytes = match std::fs::metadata(path) {
-        Ok(file) if file.len() > FILE_BYTES_MAX => {
-            return Err(format!("it has {} bytes, at most {FILE_BYTES_MAX} are read", file.len()));
-        }
-        Ok(_) => std::fs::read(path).map_err(|error| error.to_string())?,
+    let bytes = match disk::read_regular(path, FILE_BYTES_MAX) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
@@ -44,10 +41,7 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
 
 /// The version of a file; `None` if it cannot be read.
 pub fn version_of(path: &Path) -> Option<u32> {
-    if std::fs::metadata(path).ok()?.len() > FILE_BYTES_MAX {
-        return None;
-    }
-    let found: Version = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    let found: Version = serde_json::from_slice(&disk::read_regular(path, FILE_BYTES_MAX).ok()?).ok()?;
     Some(found.version)
 }
 

@@ -75,12 +75,14 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Opens a file for reading.
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(File::open(path)?))
+        Ok(Arc::new(open_regular(path)?))
     }
 
     /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        let mut bytes = Vec::new();
+        open_regular(path)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Length of a file, bytes.
@@ -147,6 +149,35 @@ pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Opens a file for reading, or the file that a symbolic link names. Never waits: an open of a FIFO would wait for its writer.
+///
+/// # Errors
+/// Also when it is not a regular file. A device may have no end.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
+/// Reads a file of at most `bytes_max`, as [`open_regular`] opens it.
+///
+/// # Errors
+/// Also when the file is longer.
+pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let message = format!("it has {} bytes, at most {bytes_max} are read", length.max(bytes_max + 1));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(bytes)
 }
 
 /// Options for a file that only its owner can access. The caller adds the access mode.

@@ -165,7 +165,8 @@ async fn expiry_and_deletion_free_space_while_a_flush_fails() {
         append(&store, "other").await;
         store.flush().await.unwrap_err();
         let matchers = [Matcher::equal("__name__", "m")];
-        tokio::time::timeout(HOUR, store.delete(&matchers, TimeRange::ALL)).await.unwrap().unwrap();
+        let deleted = tokio::time::timeout(HOUR, store.delete(&matchers, TimeRange::ALL));
+        deleted.await.unwrap().unwrap();
         tokio::time::timeout(HOUR, store.merge_all()).await.unwrap().unwrap();
         let left = store.chunks(Kind::Sample, common::id("m")).await.unwrap();
         assert!(left.is_empty(), "{refuses:?}: {} chunks", left.len());

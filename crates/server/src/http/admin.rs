@@ -73,6 +73,11 @@ async fn delete_series(
     whole: Whole,
     params: Params,
 ) -> Result<Response, ApiError> {
+    // A misspelt or repeated bound would delete more than is meant.
+    params.only(&["match[]", "start", "end", "counts", "allow_damaged"])?;
+    if let Some(twice) = ["start", "end"].into_iter().find(|name| params.all(name).count() > 1) {
+        return Err(ApiError::bad(format!("parameter {twice:?} is given more than once")));
+    }
     let wanted = wanted(&app, &params).await?;
     let store = app.whole(&whole);
     let counted = match params.get("counts") {

@@ -1,6 +1,5 @@
 //! Reads certificates and keys from PEM files (RFC 7468), for the server and for the commands.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,9 +25,16 @@ pub enum PemError {
     Authority(rustls::Error),
 }
 
+/// Limit on the size of a file. The certificates of all public authorities have less than 1 MB.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    tacho_store::disk::read_regular(path, FILE_BYTES_MAX)
+}
+
 /// All certificates of a file, at least one.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&fs::read(path)?).collect();
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
     match found.map_err(PemError::Syntax)? {
         none if none.is_empty() => Err(PemError::Empty("CERTIFICATE")),
         found => Ok(found),
@@ -40,7 +46,7 @@ const ENCRYPTED: [&str; 2] = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRY
 
 /// The first private key of a file: PKCS #8, PKCS #1 or SEC 1.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, PemError> {
-    let bytes = fs::read(path)?;
+    let bytes = read(path)?;
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
         let text = String::from_utf8_lossy(&bytes);
         match (ENCRYPTED.into_iter().find(|mark| text.contains(mark)), error) {

@@ -13,7 +13,7 @@ use super::finding::{Finding, FindingKind, Loss, Place};
 use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
-use crate::disk::RealDisk;
+use crate::disk::{RealDisk, open_regular};
 use crate::evidence::{Gap, gaps};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
@@ -65,7 +65,7 @@ impl Journals {
                 if self.held.contains_key(&generation) {
                     continue;
                 }
-                match File::open(&path) {
+                match open_regular(&path) {
                     Ok(file) => {
                         self.held.insert(generation, Held { path, file, length: 0, front: None });
                     }

@@ -2,7 +2,6 @@
 //!
 //! Path after a crash: `recover.rs` reads each file with this module and adds the batches to memtables again.
 
-use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use super::format::{
 use super::front::Front;
 use super::search::{Search, Sound};
 use crate::arrival::Arrival;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, RealDisk, open_regular};
 use crate::size::in_memory;
 use crate::{Error, Result};
 
@@ -86,7 +85,7 @@ pub fn refuse_newer(directory: &Path) -> Result<()> {
     }
     for Found { path, .. } in list(&RealDisk, directory)? {
         let mut bytes = Vec::new();
-        let file = File::open(&path).map_err(|e| Error::io("read journal", &path, e))?;
+        let file = open_regular(&path).map_err(|e| Error::io("read journal", &path, e))?;
         let read = file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes);
         read.map_err(|e| Error::io("read journal", &path, e))?;
         // A damaged header is left to the recovery.

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::check::{Finding, FindingKind};
-use tacho_store::disk::RealDisk;
+use tacho_store::disk::{RealDisk, open_regular};
 use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
@@ -130,7 +130,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
     let mut files = BTreeMap::new();
     for number in list(&RealDisk, directory)?.into_keys() {
         let path = file_path(directory, number);
-        let opened = File::open(&path).and_then(|file| {
+        let opened = open_regular(&path).and_then(|file| {
             let length = file.metadata()?.len();
             Ok((Arc::new(file), length))
         });
