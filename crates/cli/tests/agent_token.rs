@@ -117,7 +117,7 @@ fn a_program_with_a_token_records_and_others_are_not_disturbed() {
 }
 
 #[test]
-fn a_token_that_is_revoked_is_replaced_in_its_file() {
+fn a_revoked_token_can_be_replaced_in_its_file() {
     let Some(java) = Java::new() else { return };
     let place = Place::new();
     let file = place.dir.path().join("shop.token");

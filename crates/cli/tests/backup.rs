@@ -254,7 +254,7 @@ fn a_running_server_is_backed_up_without_a_stop() {
     assert_eq!(fs::read_dir(data.join("snapshots")).unwrap().count(), 0);
     write(&server, token, 1_000..1_500);
     json(&create);
-    // The server deletes and merges at the same time as it serves backups.
+    // The server deletes and merges between two backups.
     assert_eq!(post("/api/v1/admin/tsdb/delete_series?match[]=line&end=1700000099"), 204);
     assert_eq!(post("/api/v1/admin/merge"), 200);
     json(&create);

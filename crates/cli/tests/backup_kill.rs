@@ -26,7 +26,7 @@ const KILLS: u32 = 6;
 const SESSION: u128 = 303;
 /// Limit on the frames that the agent sends before they are acknowledged.
 const WINDOW: u64 = 32;
-/// Limits the amount of data.
+/// Pause of the agent after each received frame. It limits the amount of data.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The server merges any two chunks.
@@ -125,7 +125,7 @@ fn a_backup_has_all_records_acknowledged_before_it_after_many_kills() {
             std::thread::sleep(Duration::from_millis(random.below(150)));
             doomed.kill().unwrap();
             doomed.wait().unwrap();
-            // A backup ends.
+            // A backup is completed.
             let before = model.acked();
             made.push(end(begin(&data, &at, &url), before).unwrap_or_else(|e| panic!("{e}{}", server.log())));
             // A server is killed during a backup. The backup continues with the snapshot of the server, or fails.
@@ -138,7 +138,7 @@ fn a_backup_has_all_records_acknowledged_before_it_after_many_kills() {
                 Err(_) => cut_off += 1,
             }
         });
-        // At rest, with the files of a killed server.
+        // A backup of a directory at rest, with the files of the killed server.
         let before = model.acked();
         made.push(end(begin(&data, &at, "127.0.0.1:1"), before).unwrap());
     }

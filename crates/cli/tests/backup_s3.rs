@@ -188,7 +188,7 @@ fn a_bucket_holds_a_repository() {
     assert_eq!(pruned["removed"].as_array().unwrap().len(), 2);
     service.json(&["restore", at, out_text]);
 
-    // The lock of another process, and the rest of a killed one.
+    // The lock of another process, and the unfinished file of a killed one.
     service.put("servers/a/locks/exclusive-other", b"");
     service.put("servers/a/incoming/rest", b"rest");
     let (code, _, stderr) = service.run(&["backup", "create", data, at]);

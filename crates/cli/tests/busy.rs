@@ -17,7 +17,7 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Number of bodies of [`BODY_BYTES`] that fit into the budget. Forms share the budget, and a form has at most this size.
+/// Number of bodies of [`BODY_BYTES`] that fit into the budget. Forms share the budget, and a form has at most 1 MiB.
 const BODIES: usize = 16;
 const BODY_BYTES: usize = 1 << 20;
 

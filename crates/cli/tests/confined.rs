@@ -17,7 +17,7 @@ use tokens::{Agent, add_to, ask, audit};
 /// Part of every name and text of the other team. It must not be in any answer.
 const FOREIGN: &str = "foreign";
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
-/// Parameters that would show other series if they were not confined. None of them has [`FOREIGN`].
+/// Parameters that would show other series if the token were not confined. None of them contains [`FOREIGN`].
 const HOSTILE: [&str; 14] = [
     "",
     "all=1&totals=1",

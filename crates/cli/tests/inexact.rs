@@ -36,7 +36,7 @@ fn server(rules: &str, values: impl Fn(i64) -> String) -> (tempfile::TempDir, Se
 }
 
 #[test]
-fn an_infinity_under_a_relative_bound_has_a_bound_that_json_can_hold() {
+fn an_unbounded_error_is_written_as_a_text_in_json() {
     let rules = "[[semantic]]\nmatch = 'm'\nvalue = \"1%\"\n";
     let value = |n: i64| {
         if n == 100 {

@@ -88,7 +88,7 @@ fn a_cookie_does_not_begin_a_new_session() {
 }
 
 #[test]
-fn a_session_ends_with_its_logout_its_token_and_its_restart() {
+fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
     let guarded = Guarded::start();
     let reader = guarded.token("reader", &["--role", "read"]);
     let with = |cookie: &str| guarded.server.request("GET", "/api/session", &[("Cookie", cookie)], b"");
@@ -255,7 +255,7 @@ fn sessions_series_and_queries_above_a_limit_are_refused_and_counted() {
     }
 }
 
-/// A body of two frames, each above the rate of a second.
+/// A body of two frames. Each has more samples than the token may write in a second.
 fn two_frames() -> Vec<u8> {
     let mut body = Vec::new();
     let hello =

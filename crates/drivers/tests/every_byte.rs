@@ -266,7 +266,7 @@ async fn a_copy_made_during_writes_is_complete_or_refused() {
 }
 
 #[tokio::test]
-async fn a_manifest_with_both_copies_missing_is_rebuilt() {
+async fn missing_and_damaged_copies_of_the_manifest_are_written_again() {
     for harm in [None, Some(vec![]), Some(b"tachograph manifest 1\nnothing".to_vec())] {
         for names in [&["MANIFEST"][..], &["MANIFEST.backup"], &["MANIFEST", "MANIFEST.backup"]] {
             let bench = Bench::quick();

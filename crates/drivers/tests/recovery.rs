@@ -170,7 +170,7 @@ async fn a_damaged_index_is_rebuilt_from_the_rows() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_service_resumes() {
+async fn puts_are_refused_on_a_full_disk_and_accepted_when_there_is_space() {
     let bench = Bench::new();
     let driver = bench.open().await;
     driver.put(vec![row(1, b"one")]).await.unwrap();

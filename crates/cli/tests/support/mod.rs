@@ -68,7 +68,8 @@ impl Server {
         command
     }
 
-    /// Starts a server on `data` with `command`, with ports chosen by the system.
+    /// Starts a server with `command`, and waits for the line with the addresses. `data` is the data directory in the command. If
+    /// the server ends, returns its exit status and its stderr.
     pub fn from_command(command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
         Self::from_command_with_log(command, data, Stdio::piped())
     }

@@ -66,9 +66,10 @@ pub enum Kept {
     Unknown,
 }
 
-/// Selects the oldest segment with enough dead bytes. On a full disk, selects the segment with the fewest needed bytes.
-/// The growing segment and kept segments are excluded. `stuck` is the oldest file that cannot be removed. Deletes in
-/// later files are needed because of that file.
+/// Selects the oldest segment with enough dead bytes. With `fewest`, on a full disk, selects the one of these segments that
+/// has the fewest needed bytes. The growing segment is excluded. Kept segments are excluded, except those whose damaged rows
+/// are no longer needed. `stuck` is the oldest file that cannot be removed. Deletes in later files are needed because of
+/// that file.
 fn choose(
     index: &Index,
     growing: Option<u32>,

@@ -156,7 +156,7 @@ impl Index {
         }
     }
 
-    /// Segments and their needed bytes, oldest first.
+    /// Segments and their usage, oldest first.
     pub fn usage(&self) -> impl Iterator<Item = (u32, Usage)> {
         self.usage.iter().map(|(segment, usage)| (*segment, *usage))
     }

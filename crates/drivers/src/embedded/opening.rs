@@ -190,7 +190,8 @@ impl Segments {
         }
         self.manifest.files.insert(number, Known { state: State::Growing, bytes: length, crc: None });
         match self.write_manifest(Purpose::Freeing) {
-            // A file that is shorter than the manifest states is refused. A damaged mark is not a lost row.
+            // After the cut, the file would be shorter than the manifest states. The next start would refuse it, although only a
+            // damaged mark is missing.
             Err(error) if stated > length => Err(error),
             Err(error) => {
                 // Without this length, a start after a crash may take damaged rows before the cut for a torn end.
@@ -216,7 +217,7 @@ impl Segments {
     }
 
     /// Cuts off the bytes after the valid part. If they may have been acknowledged, a copy is quarantined first. If
-    /// copying fails, the bytes stay in the file, and the segment ends before them.
+    /// copying fails, the bytes stay in the file, the segment ends before them, and the result is `false`.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;

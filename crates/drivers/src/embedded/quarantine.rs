@@ -84,8 +84,8 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
     copy().map_err(|e| Error::io("copy torn end of segment", &from, e).with("offset", offset))
 }
 
-/// The path and length of a copy that has the first of the bytes of `source` that begin at `offset`. The copies of one
-/// place have the same name, some with a number after it.
+/// The path and length of an existing copy of the bytes of `source` from `offset` on. The copy may be incomplete. The copies of
+/// one place have the same name, some with a number after it.
 fn begun(
     disk: &dyn Disk,
     directory: &Path,
@@ -113,7 +113,7 @@ fn none_if_missing(error: io::Error) -> io::Result<Vec<OsString>> {
     if error.kind() == io::ErrorKind::NotFound { Ok(Vec::new()) } else { Err(error) }
 }
 
-/// Whether the `bytes` of a copy are those of `source` that begin at `offset`.
+/// Whether the first `bytes` bytes of a copy equal those of `source` from `offset` on.
 fn is_same(copy: &dyn ReadFile, source: &dyn ReadFile, offset: u64, bytes: u64) -> io::Result<bool> {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let mut at = 0;

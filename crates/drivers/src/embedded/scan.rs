@@ -281,9 +281,10 @@ impl<'a> Walk<'a> {
         Split { sound, damaged, end: at }
     }
 
-    /// The end of a damaged row that ends at `by_length` according to its lengths, and before an intact row or the end of
-    /// its batch. If one of these lengths is damaged, the row may appear to contain the rows after it. There are two
-    /// proofs: the first of them ends after `by_length`, or the checksum is correct with the length up to it.
+    /// The end of a damaged row. According to the row's lengths, it ends at `by_length`, where an intact row starts or the batch
+    /// ends. If one of these lengths is damaged, the row may appear to contain the rows after it. Each of two facts proves
+    /// that: the first of these rows ends after `by_length`, or the checksum of the damaged row is correct if the damaged
+    /// row ends before the first of them.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {

@@ -21,8 +21,8 @@ use super::manifest::{Known, Manifest, State};
 use super::scan::Damage;
 use super::scan::entry_of;
 
-/// A file that reserves disk space: one 64th of the size of a segment, which is 4 MiB of 256 MiB. The file is removed
-/// when rows cannot be deleted because the disk is full. Its space is enough for tens of thousands of deletes.
+/// A file that reserves disk space: one 64th of the size of a segment, which is 4 MiB of 256 MiB. The file is removed when
+/// the disk is full and a write helps to free space. The reserved space is enough for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 
@@ -93,7 +93,8 @@ impl Segments {
         }
     }
 
-    /// Appends rows as one batch and syncs. After an error, no row of the batch is in the file.
+    /// Appends rows as one batch and syncs. After an error, no row of the batch is stored: bytes that reached the file are cut
+    /// off immediately, or else before the next write.
     pub fn append(
         &mut self,
         rows: &[RowRef<'_>],

@@ -165,8 +165,9 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
     Ok(present)
 }
 
-/// Number of the last file that accepted rows: the manifest names it as growing, or it is long enough for a row. If the
-/// process died while it created the next file, this file has no end yet. A power failure may leave it too short for a row.
+/// Number of the last file that accepted rows: the manifest names it as growing, or it is long enough for a row. A growing file
+/// may be too short for a row after a power failure. A later file that is too short for a row and not listed as growing is
+/// ignored: the process died while it created that file.
 pub fn last_begun(manifest: &Manifest, files: impl DoubleEndedIterator<Item = (u32, u64)>) -> Option<u32> {
     let is_growing = |number| manifest.files.get(&number).is_some_and(|known| known.state == State::Growing);
     let mut files = files;

@@ -27,8 +27,8 @@ impl Bench {
         Self { directory: tempfile::tempdir().unwrap(), disk: FaultyDisk::default() }
     }
 
-    /// A bench in memory, if the system has such a file system, and without syncs. For tests that often kill processes
-    /// but do not simulate power failures.
+    /// A bench for tests that often open a directory: in memory, if the system has such a file system, and without syncs of the
+    /// real disk. Simulated power failures work as usual.
     pub fn quick() -> Self {
         let bench = match tempfile::tempdir_in("/dev/shm") {
             Ok(directory) => Self { directory, disk: FaultyDisk::default() },

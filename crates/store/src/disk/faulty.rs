@@ -67,7 +67,7 @@ impl FaultyDisk {
         self.0.rename_fails.store(fails, Ordering::SeqCst);
     }
 
-    /// Makes syncs do nothing. For tests that kill processes but do not simulate power failures.
+    /// Makes syncs faster: they are only noted for [`Self::lose_unsynced`], and not done on the real disk.
     pub fn set_sync_skipped(&self, skipped: bool) {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);
     }
