@@ -88,7 +88,7 @@ test('a rejection keeps its error', async () => {
   assert.deepEqual(tree(all), [['late', null, true]]);
 });
 
-test('an unhandled rejection is reported, once', async () => {
+test('an unhandled rejection is reported once, and a handled one is not reported', async () => {
   const all = parts();
   const unhandled = [];
   const before = process.rawListeners('unhandledRejection');
@@ -106,8 +106,8 @@ test('an unhandled rejection is reported, once', async () => {
 
 class Lazy extends Promise {}
 const EXOTIC = [
-  ['a subclass', () => Lazy.resolve(1)],
-  ['one with members', () => Object.assign(Promise.resolve(1), { kill() {} })],
+  ['a promise of a subclass', () => Lazy.resolve(1)],
+  ['a promise with members', () => Object.assign(Promise.resolve(1), { kill() {} })],
   ['a thenable', () => ({ then: () => assert.fail('nobody asked') })],
   ['nothing', () => undefined],
   ['null', () => null],
@@ -200,10 +200,10 @@ test('a program with a stack overflow gets its own exception, and recording cont
   assert.ok(tree(all).some(([name]) => name === 'after'));
 });
 
-test('if the stack overflows at any place, the frames are well formed', () => {
+test('the frames are well formed wherever the stack overflows', () => {
   const all = parts();
   const fill = (/** @type {number} */ left) => (left > 0 ? fill(left - 1) : 0);
-  // Reaches the end of the stack at different places, at which names, attributes, parts and frames are written.
+  // Overflows the stack at different places: while names, attributes, parts or frames are written.
   const deeper = (n, step) => {
     record(all.recorder, `name ${n} ${step}`, () => {
       all.recorder.attribute(current(), `key ${n % 50}`, `value ${n % 70} ${step}`);

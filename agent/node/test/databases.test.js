@@ -1,4 +1,5 @@
-// The texts of exceptions contain no data of a database. Reads all bytes that a program sends.
+// The texts of exceptions contain data of a database only if TACHO_DATABASE_MESSAGES is true. The tests search all bytes that a
+// program sends.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

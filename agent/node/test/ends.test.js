@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { Tacho, run, start } from './support/tacho.js';
 
 const WAYS = createRequire(import.meta.url)('./programs/ends.cjs');
-/** Ways that wait for signals, with the signals to send. Several signals are sent in sequence. Other ways end by themselves. */
+/** Ways that wait for signals. Each has a list of runs, and each run a list of signals to send in sequence. */
 const SENT = {
   'no handler': [['SIGTERM'], ['SIGINT'], ['SIGHUP'], ['SIGQUIT'], ['SIGKILL']],
   'no handler, later': [['SIGTERM']],
@@ -50,7 +50,7 @@ for (const name of ['signal-exit3', 'signal-exit4']) {
   SENT[`${name}, taken back`] = [['SIGTERM']];
 }
 
-/** Output of a program that has received its first signal. The second signal is sent after it. */
+/** A line that a program prints after its first signal. The second signal is sent after this line. */
 const HEARD = /^(got it|no|last|hook)/m;
 /** Number of recorded calls, for ways that record more or fewer than a hundred. */
 const WORKS = {

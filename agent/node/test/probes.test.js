@@ -46,7 +46,7 @@ async function agent(service) {
   return connected[0];
 }
 
-/** `tacho probes ...`: its JSON output and its status. A switch waits for the answers of the agents. */
+/** `tacho probes ...`: its JSON output and its status. `on`, `off` and `aggregate` wait for the agents. */
 async function probes(verb, ...args) {
   const patience = verb === 'clear' ? [] : ['--wait', '60s'];
   const { code, out, err } = await tacho.command('probes', verb, ...args, ...patience, '--json');
@@ -150,7 +150,7 @@ test('an invalid rule, or one without matches, is reported', async () => {
   await end();
 });
 
-test('a program that starts later gets the rules, and one whose server restarts, too', async () => {
+test('a program that starts later gets the rules, and after a restart of the server the kept ones', async () => {
   const service = 'later';
   await probes('off', PRICE, '--service', service, '--keep');
   await probes('off', POST, '--service', service);

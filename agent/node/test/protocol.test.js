@@ -208,7 +208,7 @@ test('the bytes for one write exceed the limit by at most one frame', () => {
   assert.ok(protocol.next(0, 1_000).length < 20_000);
 });
 
-test('samples and entries carry the labels of the process, and invalid ones are logged', () => {
+test('samples and entries carry the labels of the process, and invalid samples are logged', () => {
   const all = parts();
   const { samples, totals, log } = all;
   samples.sample({ __name__: 'queue', of: 'mail' }, 1.5);

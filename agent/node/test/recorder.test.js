@@ -31,7 +31,7 @@ function tick() {
 /**
  * Calls begin inside random open calls and end in random order, with attributes and sweeps in between.
  * @param {number} seed
- * @param {{ nested?: number }} how `nested`: number of calls out of ten that end innermost first
+ * @param {{ nested?: number }} how `nested`: how many of ten ends, on average, end the newest open call
  */
 function play(seed, { nested = 5 } = {}) {
   const all = parts();
@@ -262,7 +262,7 @@ class Custom extends Error {
 }
 class NeonDbError extends Error {}
 class PrismaClientValidationError extends Error {}
-/** The class name after bundling. */
+/** A bundler has renamed this class. The property `name` of its exceptions has the original name. */
 class Custom2 extends Error {}
 class MongooseError extends Error {}
 class Below extends MongooseError {}

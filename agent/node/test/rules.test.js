@@ -18,7 +18,7 @@ import { vectors } from './support/vectors.js';
 const { OFF, ON, AGGREGATE } = STATE;
 const METHOD = KIND.METHOD;
 
-/** `0 com.shop..*` */
+/** State and pattern of a rule that is written like `0 com.shop..*`. */
 const rule = (text) => ({ state: Number(text.slice(0, 1)), pattern: text.slice(2) });
 
 for (const { name, lines } of vectors('decisions.vec', 'rules')) {
@@ -59,7 +59,7 @@ for (const [pattern, kind, name, expected] of KINDS) {
   });
 }
 
-test('the last matching rule decides in any order of the search', () => {
+test('the search finds the last matching rule', () => {
   const draw = random(7);
   const pick = (from) => from[draw(from.length)];
   const plain = ['shop', 'a', 'ab', 'b', 'Board', 'find'];
@@ -330,7 +330,7 @@ test('an unchanged count is sent once a minute', () => {
   assert.deepEqual([told(0), told(59_000), told(61_000), told(62_000)], [ONE_PAIR, 1, ONE_PAIR, 1]);
 });
 
-test('pairs are bounded, and the sums stay complete', () => {
+test('pairs of operation and caller are bounded, and the sums stay complete', () => {
   const all = switched(['2 *']);
   const { recorder } = all;
   for (let at = 0; at < 600; at++) {
@@ -364,7 +364,7 @@ test('a call that is renamed before its end is counted under the new name only',
   ]);
 });
 
-test('if the stack overflows at any place in a counted call, the program gets its own exception', () => {
+test('if the stack overflows in a counted call, the program gets its own exception', () => {
   const all = switched(['2 *']);
   const deeper = wrap(all.recorder, (n) => deeper(n + 1) + 1, 'deeper');
   assert.throws(() => deeper(0), RangeError);

@@ -1,5 +1,4 @@
-// The token is sent in HELLO, and nothing else contains it. The log names a token that is not valid, or refused, without its
-// text.
+// The token is sent in HELLO, and nothing else contains it. The log reports an invalid or refused token without its text.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -59,7 +59,7 @@ const ENDINGS = [
 ];
 for (const [how, code, signal, out] of ENDINGS) {
   for (const pause of [0, 400]) {
-    test(`records arrive when the program ends by ${how} after ${pause} ms`, async () => {
+    test(`records arrive when the program ends after ${pause} ms: ${how}`, async () => {
       const service = `ending ${how} ${pause}`;
       const program = await run(tacho, 'endings.js', { args: [how, String(pause)], service });
       assert.deepEqual([program.code, program.signal, program.out], [code, signal, out], program.err);
@@ -207,7 +207,7 @@ test('nothing is lost or stored twice when the server is killed and restarted', 
   }
 });
 
-test('a full queue drops whole traces and reports their number', async () => {
+test('a full queue drops whole traces, and the log has the number of dropped calls', async () => {
   const other = await Tacho.start();
   try {
     await other.kill();
@@ -253,7 +253,7 @@ for (const [flag, said, trace] of [
   ['01', 'records it', '4bf92f3577b34da6a3ce929d0e0e4736'],
   ['00', 'does not record it', '4bf92f3577b34da6a3ce929d0e0e4737'],
 ]) {
-  test(`a trace spans two processes; the first one ${said}`, async () => {
+  test(`a trace spans two processes; the caller in the header ${said}`, async () => {
     const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
     const [, backPort] = await back.line(/listening (\d+)/);
     const host = `127.0.0.1:${backPort}`;

@@ -153,7 +153,7 @@ test('a likely typing error is reported, and variables of other programs are ign
   assert.deepEqual(warnings, ['TACHO_SERVIC: there is no such setting, did you mean TACHO_SERVICE?']);
 });
 
-test('a setting of other agents is reported, each once, and has no effect', () => {
+test('each setting of other agents is reported once and has no effect', () => {
   const names = (
     'INCLUDE EXCLUDE AGGREGATE AGGREGATE_ABOVE OVERHEAD_MAX TRACES_MAX PATTERNS_CHECKED_AFTER WHEN_FULL BLOCK_MAX BUFFER ' +
     'THREADS_MAX STRANDS_MAX VIRTUAL_BUFFER VIRTUAL_THREADS_MAX CHILDREN'

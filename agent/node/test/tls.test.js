@@ -22,7 +22,7 @@ const missing = join(place, 'missing');
 const shown = { TACHO_TLS_CLIENT_CERT: client.cert, TACHO_TLS_CLIENT_KEY: client.key };
 const trusting = { TACHO_TLS_CA: ours.file };
 
-/** `plain` has no TLS; `strict` also requires client certificates; the certificate of `named` has no address. */
+/** All but `plain` use TLS. `strict` also requires client certificates. The certificate of `named` has no address. */
 let plain, secured, strict, named;
 const servers = [];
 before(async () => {
@@ -74,7 +74,7 @@ const ENDINGS = [
 ];
 for (const [how, code, signal] of ENDINGS) {
   for (const pause of [0, 400]) {
-    test(`records arrive over TLS when the program ends by ${how} after ${pause} ms`, async () => {
+    test(`records arrive over TLS when the program ends after ${pause} ms: ${how}`, async () => {
       const service = `ending ${how} ${pause}`;
       const program = await run(secured, 'endings.js', { args: [how, String(pause)], service, env: trusting });
       assert.deepEqual([program.code, program.signal], [code, signal], program.err);
@@ -217,12 +217,12 @@ for (const [env, expected] of [
     'the server refuses the certificate in tls_client_cert',
   ],
 ]) {
-  test(`a server requires a client certificate: ${expected}`, async () => {
+  test(`the log has the cause if the client certificate is missing or not trusted: ${expected}`, async () => {
     await fails(expected, strict, { with: { ...trusting, ...env } }, expected);
   });
 }
 
-test('a server without TLS', async () => {
+test('an agent with tls_ca logs that the server does not use TLS', async () => {
   await fails('tls here', plain, { with: trusting }, 'the server does not use TLS, but tls_ca is set');
 });
 

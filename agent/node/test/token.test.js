@@ -53,7 +53,7 @@ async function ends(program) {
 
 for (const how of ['natural', 'exit', 'signal']) {
   for (const setting of ['TACHO_TOKEN', 'TACHO_TOKEN_FILE']) {
-    test(`records arrive with ${setting} when the program ends by ${how} at once`, async () => {
+    test(`records arrive with ${setting} when the program ends at once: ${how}`, async () => {
       const service = `${setting} ${how}`;
       put(file, writer);
       const env = { [setting]: setting === 'TACHO_TOKEN' ? writer : file };
@@ -66,7 +66,7 @@ for (const how of ['natural', 'exit', 'signal']) {
 
 for (const how of ['natural', 'exit', 'signal']) {
   for (const pause of ['0', '400']) {
-    test(`records arrive over TLS when the program ends by ${how} after ${pause} ms`, async () => {
+    test(`records arrive over TLS when the program ends after ${pause} ms: ${how}`, async () => {
       const env = { TACHO_TOKEN_FILE: file, TACHO_TLS_CA: ours.file };
       const service = `tls ${how} ${pause}`;
       put(file, secureWriter);
@@ -97,7 +97,7 @@ test('a program without a valid token is not disturbed', async () => {
   assert.equal((await server.operations('refused')).size, 0);
 });
 
-test('a token that is revoked is replaced in its file', async () => {
+test('after its token was revoked, the agent uses the new token in the file', async () => {
   const file = join(place, 'replaced');
   const program = start(server, 'waits.js', { service: 'replaced', env: { TACHO_TOKEN_FILE: file } });
   await says(program, /token_file=.*: no such file or directory; the program goes on/);
@@ -113,7 +113,7 @@ test('a token that is revoked is replaced in its file', async () => {
   assert.deepEqual(names, ['inner', 'outer']);
 });
 
-test('a token may be confined to other programs', async () => {
+test('a token that is confined to another service is refused', async () => {
   const token = await server.addToken('confined', 'write', '--match', '{service="other"}');
   const env = { TACHO_TOKEN: token, TACHO_FLUSH_MAX: '100ms' };
   const refused = start(server, 'waits.js', { service: 'mine', env });

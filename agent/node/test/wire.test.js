@@ -316,7 +316,7 @@ for (const [kind, hex, message] of SHORT) {
   });
 }
 
-test('ids are assigned once, and past a bound all are (other)', () => {
+test('an id is assigned once, and names past the bound get the id of (other)', () => {
   const dictionary = new Dictionary({ methods: 10 });
   const first = dictionary.operation(1, 'a');
   assert.equal(dictionary.operation(1, 'a'), first);

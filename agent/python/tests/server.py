@@ -32,7 +32,7 @@ def free_port() -> int:
 
 
 def until(find: Callable[[], Any], what: str) -> Any:
-    """Repeats until the answer is true; returns it."""
+    """Calls `find` until its result is true; returns this result."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = find()
@@ -126,7 +126,8 @@ class Server:
         return {one["operation"]: one["count"] for one in self.get("/api/operations", service=service)["operations"]}
 
     def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
-        """The calls of a trace, with these attributes: one line per call, indented, with `!` after a failed call."""
+        """One line per call of a trace, indented by its depth: service, operation, `!` if it failed, `~` if it has not ended, and
+        its attributes out of `facts`."""
         lines = []
         for span in self.get(f"/api/traces/{trace_id}")["spans"]:
             told = "".join(f" {key}={span['attributes'][key]}" for key in facts if key in span["attributes"])
@@ -160,7 +161,7 @@ class ServerTest(unittest.TestCase):
         return self._testMethodName
 
     def environment(self, **settings: str) -> dict[str, str]:
-        """`settings`: names without their prefix. Names in capitals are other variables and are kept unchanged."""
+        """`settings`: settings of the agent, by their names without the prefix `TACHO_`."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("TACHO")}
         ours = {f"TACHO_{key.upper()}": value for key, value in settings.items()}
         base = {"TACHO_SERVER": self.server.address, "TACHO_SERVICE": self.service, "TACHO_FLUSH_MAX": "30s"}

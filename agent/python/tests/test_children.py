@@ -119,7 +119,7 @@ class Children(ServerTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             said.append(done.stdout)
         if not path:
-            said = [text.replace("none\n", "None\n") for text in said]  # an empty module of this name exists
+            said = [text.replace("none\n", "None\n") for text in said]  # only under the agent, there is a module `sitecustomize`
         self.assertEqual(said[1], said[0])
         return said[1], self.server.counts(self.service)
 

@@ -1,4 +1,5 @@
-"""The texts of exceptions contain no data of a database. Reads all bytes that a program sends."""
+"""The texts of exceptions contain data of a database only if `database_messages` is true. The tests search all bytes that a
+program sends."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def module(name: str, **members: object) -> types.ModuleType:
 
 
 def classes(name: str, **bases: str) -> dict[str, type]:
-    """Classes of a module by these names, in order."""
+    """Classes with these names and base classes, as if the module `name` had defined them."""
     made: dict[str, type] = {}
     for one, base in bases.items():
         made[one] = type(one, (made.get(base, Exception),), {"__module__": name})

@@ -23,7 +23,7 @@ DECISIONS = cases("decisions.vec", "rules")
 
 
 def given(*rules: str) -> list[tuple[int, str]]:
-    """`0 shop..*`: state and pattern."""
+    """State and pattern of rules that are written like `0 shop..*`."""
     return [(int(rule[0]), rule[2:]) for rule in rules]
 
 
@@ -109,7 +109,7 @@ class Decisions(unittest.TestCase):
         list(shop.decide_all(Rules(given("0 http-*", "2 database")).decide))
         self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
 
-    def test_the_last_matching_rule_decides_in_any_order_of_the_search(self) -> None:
+    def test_the_search_finds_the_last_matching_rule(self) -> None:
         draw = random.Random(7)
         parts = ["shop", "a", "ab", "b", "Board", "find", "*", "a*", "*b", "*a*b*", "S*p"]
         for _ in range(2_000):

@@ -1,4 +1,4 @@
-"""Programs of other authors behave as without the agent, with all functions of a real package recorded."""
+"""Programs behave as without the agent, even if all functions of a real package are recorded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def caller(): return sys._getframe(1).f_code.co_name
 def of_stack(): return inspect.stack()[1].function
 def back(): return inspect.currentframe().f_back.f_code.co_name
 def pair(): return collections.namedtuple("Pair", "a b").__module__
-def of_another():  # a method of the same name
+def of_another():  # `warn` of a logger, not of `warnings`
     logging.getLogger("x").warn("told")
     return range(5)
 def log(): logging.getLogger("x").warning("said", stacklevel=2)

@@ -156,7 +156,7 @@ class Wsgi(unittest.TestCase):
                 status = "200" if body is whole else "201"
                 self.check(body, f"|GET /ads/{{id}} http.path=/ads/17 http.status={status}", *lines, **{key: Raising()})
 
-    def test_an_answer_without_a_status_is_left_to_the_server(self) -> None:
+    def test_an_answer_with_an_invalid_status_is_passed_on(self) -> None:
         for status in (None, 200, "", "\u00b2\u00b2\u00b2"):
 
             def odd(_environ: Any, start_response: Any, status: Any = status) -> list[bytes]:

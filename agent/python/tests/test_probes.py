@@ -70,7 +70,7 @@ INCLUDED = [SERVER, STATEMENT, TURN, POST, PRICE]
 
 class Probes(ServerTest):
     def command(self, *arguments: str) -> tuple[int, dict[str, Any], str]:
-        """`tacho probes ...`: status, output, warnings. A switch waits for the answers of the agents."""
+        """`tacho probes ...`: status, output, warnings. `on`, `off` and `aggregate` wait for the agents."""
         patience = () if arguments[0] == "clear" else ("--wait", f"{PATIENCE_S:.0f}s")
         command = [str(BINARY), "probes", *arguments, *patience, "--json", "--server", f"http://127.0.0.1:{self.server.http}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
@@ -138,7 +138,7 @@ class Probes(ServerTest):
             ("on", "shop.board.post", 1, [SERVER, STATEMENT, TURN, POST]),
             ("off", "database", 1, [SERVER, TURN, POST]),
             ("on", FIND, 1, [SERVER, TURN, POST, FIND]),
-            ("off", "*", 7, []),  # includes the wait for `connect`
+            ("off", "*", 7, []),  # includes `sqlite3.connect`
             ("on", "http-server", 1, [SERVER]),
             ("on", "shop.board", 3, [SERVER, POST, PRICE, FIND]),
             ("aggregate", "shop.board.p*", 2, [SERVER, FIND]),
@@ -204,7 +204,7 @@ class Probes(ServerTest):
         self.until_recorded(*INCLUDED)
         end()
 
-    def test_a_program_that_starts_later_gets_the_rules_and_one_whose_server_restarts_too(self) -> None:
+    def test_a_program_that_starts_later_gets_the_rules_and_after_a_restart_of_the_server_the_kept_ones(self) -> None:
         self.switch("off", "database", "--keep")
         self.switch("off", "shop..*")
         end = self.begin()

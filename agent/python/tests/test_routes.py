@@ -61,7 +61,7 @@ FLASK = """
 from flask import Blueprint, Flask, abort
 application = Flask("x")
 inner = Blueprint("inner", "x")
-import time  # of /slow: a part of the trace is sent before the route is known
+import time  # for /slow: a part of the trace is sent before the route is known
 application.add_url_rule("/slow/<name>", "slow", lambda name: time.sleep(1.5) or name)
 application.add_url_rule("/users/<name>", "user", lambda name: name)
 application.add_url_rule("/missing/<name>", "missing", lambda name: abort(404))

@@ -62,7 +62,7 @@ assert hubs == [get_ident()], (hubs, get_ident())
 context = ssl.create_default_context()
 context.options |= ssl.OP_NO_COMPRESSION
 """
-# A program that trusts every server, before and after the start of the agent.
+# After `trust()` a program trusts every server. The tests call it before the start of the agent, or after it.
 TRUSTING = """
 import ssl
 class Trusting(ssl.SSLContext):

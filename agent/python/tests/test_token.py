@@ -1,5 +1,4 @@
-"""The token authenticates the program at the server. A token that is not valid, or refused, is named in the log without its
-text."""
+"""The token authenticates the program at the server. The log reports an invalid or refused token without its text."""
 
 from __future__ import annotations
 
@@ -134,7 +133,7 @@ class Refusals(LinkTest):
                 self.refused(code, "another text")
                 self.assertEqual(len(self.said), 1 if not token else 2)
 
-    def test_a_refusal_is_logged_although_the_outage_was(self) -> None:
+    def test_a_refusal_is_logged_although_the_outage_was_already_logged(self) -> None:
         self.use()
         with mock.patch.object(self.link, "_connect", side_effect=OSError(111, "connection refused")):
             self.until(lambda: self.said)
@@ -278,7 +277,7 @@ class WithServer(ServerTest):
                 self.assertEqual(len(re.findall("cannot reach the server", self.logged())), 1)
                 self.end()
 
-    def test_a_token_that_is_revoked_is_replaced_in_its_file(self) -> None:
+    def test_after_its_token_was_revoked_the_agent_uses_the_new_token_in_the_file(self) -> None:
         file = str(Path(self.folder(), "token"))
         self.begin(token_file=file)
         self.says("token_file=.*: no such file or directory; the program goes on")
@@ -292,7 +291,7 @@ class WithServer(ServerTest):
         self.says("connected again to .* nothing was dropped in the meantime")
         self.end("outer", "inner")
 
-    def test_a_token_may_be_confined_to_other_programs(self) -> None:
+    def test_a_token_that_is_confined_to_another_service_is_refused(self) -> None:
         token = self.server.add_token("confined", "write", "--match", '{service="other"}')
         self.begin(token=token, flush_max="100ms")
         self.says(r"the token does not permit this: .*confined to .* set its service \(error 13\)")

@@ -28,7 +28,7 @@ def cases(name: str, folder: str = "wire") -> list[Case]:
 
 
 def one(case: Case, key: str) -> str:
-    """The value of a key that occurs once. Raises KeyError."""
+    """The value of the first key of this name. Raises KeyError if there is none."""
     for found, value in case:
         if found == key:
             return value

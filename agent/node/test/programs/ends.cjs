@@ -1,6 +1,6 @@
 // Ends in one of many ways; output, code and signal must be the same with and without the agent.
-// Prints `ready` when a signal may be sent. This is one turn of the loop after the last recorded
-// call, because the agent needs this turn. With an agent, `work` is recorded a hundred times.
+// Prints `ready` when a signal may be sent. Most ways print it 20 ms after the last recorded call,
+// because the agent needs a turn of the loop. With an agent, most ways record a hundred calls `work`.
 'use strict';
 
 const cluster = require('cluster');
@@ -27,10 +27,10 @@ const later = (fn, ms = 20) => setTimeout(fn, ms);
 /** Blocks the loop for a second; a signal arrives in this time. */
 const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'];
-/** Sends the signals again if a handler got them, so that the process ends as without a handler. */
+/** Handles the next signal of each kind: sends it again, so that the process ends as without a handler. */
 const sendAgain = () => SIGNALS.forEach((signal) => process.once(signal, () => process.kill(process.pid, signal)));
 
-/** A thread that runs the given way; `then` is called when it has started. */
+/** A thread that runs the given way; `then` is called at its first message. */
 const thread = (how, then = ready) => new Worker(__filename, { workerData: how }).once('message', then);
 
 function terminated(how) {
@@ -45,7 +45,7 @@ function served(fn) {
   });
 }
 
-/** Starts the two workers of a cluster, calls `each` when both work, and prints how they end. */
+/** Starts the two workers of a cluster, calls `each` when both have sent a message, and prints how they end. */
 function primary(how, each) {
   cluster.setupPrimary({ args: [how] });
   const workers = [cluster.fork(), cluster.fork()];
@@ -251,7 +251,7 @@ const WAYS = {
       this.unref();
     }),
   'works, and ends later': () => (work(), later(() => {}, 500)),
-  // This program always has unsent data.
+  // In this way a thread always has unsent data, because it records a call every 10 ms until the message arrives.
   'works, and works again after a message': () => {
     const ticks = parentPort && setInterval(() => record('tick', () => 1), 10);
     parentPort?.once('message', () => (clearInterval(ticks), work()));

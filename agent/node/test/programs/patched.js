@@ -7,7 +7,10 @@ import { syncBuiltinESMExports } from 'node:module';
 import tls from 'node:tls';
 import { record } from 'tachograph';
 
-/** Replaces a function by a function that returns the result of `other`, by default the result of the original function. */
+/**
+ * Replaces a function by one that prints its name and returns the result of `other`, by default the result of the original
+ * function. Calls for which `isMeant` returns false go to the original function.
+ */
 function replace(module, name, isMeant = () => true, other = module[name]) {
   const before = module[name];
   module[name] = (...args) => {

@@ -1,5 +1,5 @@
-// A server of the framework named by the first argument calls itself and ends: many users, and
-// unknown paths.
+// Starts a server with the framework that the first argument names, sends requests to it and ends.
+// The second argument is the number of requests to `/users/...`, and to unknown paths.
 'use strict';
 
 const http = require('http');
@@ -8,7 +8,7 @@ const Module = require('module');
 const [name, users] = process.argv.slice(2);
 const listening = (server) => new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)));
 
-/** Koa 2 is installed under another name next to Koa 3; its users require `koa`. */
+/** Koa 2 is installed under another name next to Koa 3. The routers for it require `koa`. */
 function koa2() {
   const resolve = Module._resolveFilename;
   Module._resolveFilename = (asked, ...rest) => resolve(asked === 'koa' ? 'koa2' : asked, ...rest);

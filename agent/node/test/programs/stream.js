@@ -1,5 +1,4 @@
-// Makes calls until a line arrives on standard input, then prints the number of calls. The agent's samples contain the number of
-// dropped calls.
+// Makes traces of six calls until a line arrives on standard input, then prints the number of traces.
 
 import { record, sample, wrap } from 'tachograph';
 

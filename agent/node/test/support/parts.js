@@ -1,4 +1,4 @@
-// The agent's parts without a socket: records are decoded at once.
+// The agent's parts without a socket. `decoded` returns all records so far.
 
 import { Recorder } from '../../src/record/recorder.js';
 import { Session } from '../../src/record/session.js';

@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Debian keeps the server's programs out of PATH, in one directory per version; the newest is used. */
+/** The directory of the server's programs. Debian has one per version, outside of PATH; the newest is used, else PATH. */
 function programs() {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];

@@ -30,7 +30,7 @@ function clean(extra = {}) {
   return { ...Object.fromEntries(kept.filter(([name]) => name !== 'NODE_TEST_CONTEXT')), ...extra };
 }
 
-/** Repeats until the answer is available. */
+/** Calls `ask` until its result is true, and returns this result. Fails after `PATIENCE_MS`. */
 export async function until(what, ask) {
   let last;
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(50)) {
@@ -171,7 +171,7 @@ export class Tacho {
     return (await this.get(`/api/traces/${found[0].trace_id}`)).spans;
   }
 
-  /** Names of the sample series of a service. */
+  /** The labels of each series of a service. */
   async series(service) {
     const { data } = await this.get('/api/v1/series', { 'match[]': `{service="${service}"}` });
     return data;
@@ -184,7 +184,7 @@ export class Tacho {
   }
 }
 
-/** Lines `depth operation` of spans, in the order of the tree. */
+/** One line per span, in the order of the tree: the operation, indented by the depth. */
 export function outline(spans) {
   return spans.map((span) => `${'  '.repeat(span.depth)}${span.operation}`);
 }

@@ -49,7 +49,7 @@ public final class LaterJakarta extends HttpServlet {
         }
     }
 
-    /** Called in a dispatch by another thread. */
+    /** Answers a request that was dispatched again. */
     void done(String then, HttpServletResponse response) throws ServletException {
         if ("fail".equals(then)) {
             throw new ServletException("no lamp");

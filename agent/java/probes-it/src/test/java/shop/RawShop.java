@@ -36,7 +36,7 @@ public final class RawShop {
     public static void main(String[] arguments) throws Exception {
         for (HttpClient.Version version : HttpClient.Version.values()) {
             if (version.name().equals("HTTP_3")) {
-                continue; // this request sends no bytes to a socket
+                continue; // HTTP/3 sends no bytes to a socket of TCP
             }
             try (ServerSocket socket = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
                 new RawShop(socket, version).sendAll();

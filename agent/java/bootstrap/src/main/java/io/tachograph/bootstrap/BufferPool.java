@@ -6,9 +6,9 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 
 /**
- * A bounded pool of buffers, created on demand. Each free slot is a bit in an array of words.
- * Taking and returning an existing buffer therefore neither allocates nor locks, and there is no
- * linked list with an ABA problem.
+ * A bounded pool of buffers, created on demand. Each slot has a bit in an array of words, which is
+ * set while the slot is free. Taking and returning an existing buffer therefore neither allocates
+ * nor locks, and there is no linked list with an ABA problem.
  */
 final class BufferPool {
     /** Pause after an {@code OutOfMemoryError}, in which no buffer is created. */

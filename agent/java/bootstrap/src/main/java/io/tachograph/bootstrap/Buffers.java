@@ -27,7 +27,8 @@ public final class Buffers {
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
     /**
-     * Set to null, not removed, when a buffer is returned: the next buffer then needs no new entry.
+     * The buffer of each thread. When a buffer is returned, the value is set to null, not removed:
+     * the next buffer then needs no new entry.
      */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
 
@@ -197,8 +198,9 @@ public final class Buffers {
     // ---- borrowed buffers ----
 
     /**
-     * Lends a buffer for a call that may end on another thread. The caller must return the buffer
-     * with {@link #takeBack}, on any thread.
+     * Lends a buffer for a call that may end on another thread. If none is free, the result is a
+     * placeholder, which drops and counts the call. The caller must return the buffer with {@link
+     * #takeBack}, on any thread.
      */
     ThreadBuffer lend(Thread thread) {
         ThreadBuffer buffer = null;
@@ -276,7 +278,7 @@ public final class Buffers {
      * buffer.
      *
      * @return false if the owner of the buffer is not a thread that has ended, or if the buffer has
-     *     unread events
+     *     unread events or is lent to a {@link HandedCall}
      */
     public boolean reclaim(ThreadBuffer buffer) {
         if (!buffer.hasLostOwner() || buffer.published() != buffer.consumed()) {
@@ -297,7 +299,7 @@ public final class Buffers {
         return recordsDroppedWithoutBuffer.sum();
     }
 
-    /** Size of all existing rings, in bytes. */
+    /** Size of all existing rings of words, in bytes, without the side rings of objects. */
     public long bytes() {
         return platform.bytes() + virtual.bytes();
     }

@@ -1,8 +1,7 @@
 package io.tachograph.bootstrap;
 
 /**
- * A reference to a call on another thread of this process or in another process. Calls of the
- * current thread are recorded with it as their parent. Immutable.
+ * A reference to a call, as the parent of calls on other threads or in other processes. Immutable.
  */
 public final class Context {
     /** Value of {@link #segment} if the trace began in another process or is not recorded. */
@@ -34,8 +33,8 @@ public final class Context {
      * @param traceLow second half of the trace id
      * @param span id of the call
      * @param segment number of the segment of this session with which the trace began, or {@link
-     *     #REMOTE} if the trace began in another process. With a segment number the sender writes a
-     *     short number instead of the 16 bytes of a trace id.
+     *     #REMOTE} if the trace began in another process or is not recorded. With a segment number
+     *     the sender writes a short number instead of the 16 bytes of a trace id.
      */
     private Context(long traceHigh, long traceLow, long span, long segment, Origin origin) {
         this.traceHigh = traceHigh;

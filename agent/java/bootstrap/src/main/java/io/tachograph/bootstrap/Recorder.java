@@ -123,7 +123,7 @@ public final class Recorder {
      *
      * @param call the token of the call
      * @return false if this thread must end the call, because the call is not recorded, is not the
-     *     outermost one, or has ended already
+     *     only open one, or has ended already, or because the ring has no space
      */
     public static boolean leave(int call, HandedCall handed) {
         handed.known(context());

@@ -19,8 +19,9 @@ public abstract class Ring {
     static final int MARGIN = 8;
 
     /**
-     * A recorded request has about eight objects (parent, keys, values), so 500 requests fit while
-     * the sender sleeps. A half-full ring wakes the sender.
+     * Maximum number of objects in the side ring. A recorded request has about eight objects
+     * (parent, keys, values), so 500 requests fit while the sender sleeps. A half-full ring wakes
+     * the sender.
      */
     private static final int OBJECTS = 4_096;
 

@@ -215,8 +215,9 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the rare paths ----
 
     /**
-     * True if the ring has space for one more call with its exit, and for the exits of all open
-     * calls. Reads the position of the reader.
+     * True if a call may be recorded: it is not inside an unrecorded call, and the ring has space
+     * for the call with its exit, and for the exits of all open calls. Reads the position of the
+     * reader.
      */
     private boolean admit() {
         if (slot < 0) {
@@ -566,7 +567,8 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * True if the thread has ended without returning the buffer. For a borrowed buffer this means
-     * that the exit of the outermost call was lost.
+     * that the exit of the outermost call was lost. Always false for a buffer that is lent to a
+     * {@link HandedCall}.
      */
     public boolean hasLostOwner() {
         Thread before = owner;

@@ -407,8 +407,8 @@ class TraceGateTest {
     }
 
     /**
-     * When the exit of the call comes, the buffer may have been returned and belong to another
-     * thread.
+     * Giving up the call would return the buffer. When the exit of the call comes, the buffer could
+     * belong to another thread.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})

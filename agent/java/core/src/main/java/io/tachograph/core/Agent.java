@@ -81,7 +81,8 @@ public final class Agent {
 
     /**
      * Registers the samples that the sender takes itself: counts of aggregated calls and unrecorded
-     * traces, and the overhead.
+     * traces, internal errors, and the overhead. Starts the threads that limit the traces and
+     * measure the cost of a call, if the settings need them.
      */
     private static void report(
             Sender sender,

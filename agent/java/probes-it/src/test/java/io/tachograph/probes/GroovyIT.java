@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Constructors with several branches that call {@code super(...)}. */
+/** Constructors in which several branches call {@code super(...)}. */
 class GroovyIT {
     private static final String OLD =
             System.getProperty("other.libraries") + "/groovy2/groovy-all-2.4.21.jar";

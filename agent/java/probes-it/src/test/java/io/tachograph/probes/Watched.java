@@ -114,7 +114,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.toList());
     }
 
-    /** The class path of the program: its own libraries, and of this project only the agent. */
+    /** The class path of the program: the classes and libraries of this module, without any agent. */
     private static String classPath() {
         return Arrays.stream(
                         System.getProperty("java.class.path")

@@ -11,8 +11,7 @@ import java.util.List;
 
 /**
  * Selects the methods to instrument. The settings {@code include}, {@code aggregate} and
- * {@code exclude}, followed by the rules of the server, are one list of rules, with counts for each
- * rule.
+ * {@code exclude}, followed by the rules of the server, are one list of rules.
  */
 public final class Selection {
     private final List<Rule> own = new ArrayList<>();

@@ -23,7 +23,7 @@ final class FaultLog {
         this.log = log;
     }
 
-    /** Logs the exceptions since the last call. */
+    /** Logs the latest exception of each place that has failed since the last call. */
     void tell() {
         int end = AdviceFaults.size();
         for (int at = 0; at < end; at++) {
