@@ -103,8 +103,8 @@ mod tests {
             let file = format!("{{\"version\": 1, \"{name}\": 2}}");
             parse::<Content>(file.as_bytes(), 1).unwrap_err()
         };
-        let expect = "unknown field `r\\u{7f}les`, expected `version` at line 1 column 21";
-        assert_eq!(error("r\u{7f}les"), expect);
+        let found = error("r\u{7f}les");
+        assert!(found.starts_with("unknown field `r\\u{7f}les`, expected `version` at line 1 "), "{found}");
         let long = error(&"x".repeat(1_000_000));
         assert!(long.ends_with("xx..") && long.len() == MESSAGE_CHARS_MAX + 2, "{} bytes", long.len());
     }
