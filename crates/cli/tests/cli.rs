@@ -243,6 +243,10 @@ fn deletions_report_what_they_remove() {
     let json: serde_json::Value =
         serde_json::from_str(&delete(&["--match", "log", "--end", "5", "--json", "--yes"])).unwrap();
     assert_eq!((&json["entries"]["records"], &json["deleted"]), (&1.into(), &true.into()));
+    for wrong in ["ennd=5", "end=", "end=5&end=6", "start=1&start=2"] {
+        let path = format!("/api/v1/admin/tsdb/delete_series?match[]=up&{wrong}");
+        assert_eq!(server.post(&path, &[], b"").status, 400, "{wrong}");
+    }
     let prometheus = server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"");
     assert_eq!((prometheus.status, prometheus.body.len()), (204, 0));
     assert!(delete(&["--match", "up"]).starts_with("nothing to delete: "));

@@ -90,6 +90,19 @@ mod tests {
         assert_eq!(read::<Value>(&path, 1), Err(expect.to_owned()));
     }
 
+    /// An open of a FIFO waits for a writer, and `/dev/zero` has no end.
+    #[test]
+    fn only_regular_files_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (pipe, device) = (directory.path().join("pipe"), directory.path().join("device"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        for path in [pipe, device, directory.path().to_owned()] {
+            assert_eq!(read::<Value>(&path, 1), Err("it is not a regular file".to_owned()), "{path:?}");
+            assert_eq!(version_of(&path), None);
+        }
+    }
+
     /// Found by the fuzz target `side_file`.
     #[test]
     fn a_message_is_one_short_line_without_control_characters() {

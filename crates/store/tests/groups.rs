@@ -404,3 +404,27 @@ async fn a_store_of_version_1_is_read_and_extended() {
         assert_eq!(identity.value[..2], [0, 2]);
     }
 }
+
+#[tokio::test]
+async fn other_tasks_run_during_a_read_of_many_series() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    let names: Vec<String> = (0..1_000).map(|n| format!("m{n}")).collect();
+    for name in &names {
+        store.append(common::samples(name, &[(1, 1.0)]), None).await.unwrap();
+    }
+    let ids: Vec<_> = names.iter().map(|name| common::id(name)).collect();
+    // Both run on one thread. The other task notes its turns until the read ends.
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counter = turns.clone();
+    let other = tokio::spawn(async move {
+        loop {
+            counter.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let answer = store.read_samples(&ids, ALL, None, &AtomicUsize::new(usize::MAX)).await.unwrap();
+    assert_eq!(answer.series.len(), 1_000);
+    assert!(turns.load(Ordering::Relaxed) >= 5, "{turns:?}");
+    other.abort();
+}

@@ -387,6 +387,8 @@ impl Inner {
             bytes if bytes <= INLINE_BYTES_MAX => {
                 // If this read fails, the blocking read below repeats it and returns the error.
                 if let Ok(rows) = self.read(&scans, parts.as_ref(), Patience::Memory) {
+                    // Callers read many series one after the other. Other tasks must get their turn between these reads.
+                    tokio::task::consume_budget().await;
                     return Ok(rows);
                 }
             }

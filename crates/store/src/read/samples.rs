@@ -74,7 +74,12 @@ pub async fn samples(
     }
     let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
     let at_once = in_memory((UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN));
-    for units in units(reader, series).chunks_mut(at_once) {
+    for (number, units) in units(reader, series).chunks_mut(at_once).enumerate() {
+        if number > 0 {
+            // Reads from memory and the page cache never wait. Without this, a query over many series would occupy its
+            // thread, and other requests would wait. Its future is dropped here if its client disconnects.
+            tokio::task::yield_now().await;
+        }
         for (place, pieces) in read(reader, units, question, room, &mut answer).await? {
             if let Some(series) = answer.series.get_mut(place) {
                 *series = pieces;
