@@ -454,7 +454,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn limits_hold_at_the_limit_and_one_past_it() {
+    fn the_limit_is_accepted_and_one_past_it_is_refused() {
         let many = |n: usize| Labels::new((0..n).map(|i| (format!("l{i:03}"), "v")));
         assert_eq!(many(LABELS_MAX).unwrap().len(), LABELS_MAX);
         assert!(matches!(many(LABELS_MAX + 1), Err(LabelError::TooMany { count: 65, .. })));
