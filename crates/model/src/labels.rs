@@ -306,7 +306,7 @@ fn put_pair(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// [`Labels`] holds only valid UTF-8.
+/// The text of a name or value. [`Labels`] holds only valid UTF-8.
 fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
