@@ -20,7 +20,8 @@ impl Turn {
     /// meantime.
     ///
     /// # Errors
-    /// When the process does not exist, or the other program does not release the lock in time.
+    /// When the process does not exist, its /proc entry cannot be opened or locked, or the other program does not release the
+    /// lock in time.
     pub fn take(process: &Process) -> Result<Self, Fault> {
         Self::take_within(process, TURN_TIME_MAX, || std::thread::sleep(PAUSE))
     }

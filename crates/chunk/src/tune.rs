@@ -44,7 +44,7 @@ pub struct EncodedChunk {
 #[derive(Clone, Debug, Default)]
 pub struct EncodedGroup {
     pub chunks: Vec<EncodedChunk>,
-    /// Largest difference between a stored value and the recorded value; 0 if lossless.
+    /// Upper bound of the difference between a stored value and the recorded value; 0 if lossless.
     pub value_error_max: f64,
     /// Largest difference between a stored time and the recorded time, ns.
     pub time_error_max: u64,
@@ -275,7 +275,8 @@ fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
 }
 
 /// Groups series with equal times, in the given order, with at most [`GROUP_MEMBERS_MAX`] per group. Also returns the
-/// indexes of each group's series. Omits empty series and series with times that are not strictly ascending.
+/// indexes of each group's series. Omits empty series, series with times that are not strictly ascending, and series whose
+/// numbers of times and values differ.
 pub fn group(series: Vec<(Vec<Timestamp>, ValueColumn)>) -> Vec<(TrainingGroup, Vec<usize>)> {
     let mut out: Vec<(TrainingGroup, Vec<usize>)> = Vec::new();
     for (position, (at, column)) in series.into_iter().enumerate() {
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_chunks_are_decoded_as_encoded() {
+    fn chunks_that_overlap_the_range_are_decoded_as_encoded() {
         let group = training();
         for compression in Compression::ALL {
             let encoded = encode(&group, &candidate(300, compression)).unwrap();

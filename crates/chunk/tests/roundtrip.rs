@@ -177,7 +177,7 @@ fn a_column_of_nan_has_no_extremes() {
 }
 
 #[test]
-fn group_limits_hold_at_the_limit_and_one_past_it() {
+fn the_group_limit_is_accepted_and_one_past_it_is_refused() {
     let at = [1, 2, 4];
     let values = ValueColumn::U64(vec![1, 5, 3]);
     let members: Vec<(u16, ValueColumn)> = (0..64).map(|member| (member, values.clone())).collect();

@@ -107,7 +107,8 @@ impl Client {
         self.send(Method::DELETE, path).await
     }
 
-    /// The same as [`Self::post`]. The inner error: the server does too much of this kind already (429).
+    /// The same as [`Self::post`]. The inner result is an error if the server refuses the request because it already does too
+    /// much of this kind (429).
     pub async fn post_or_busy(&self, path: &str) -> Result<Result<String, Failure>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -116,8 +117,8 @@ impl Client {
         }
     }
 
-    /// The same as [`Self::post`]. Returns the message of a refusal that a retry does not change: the server does not know the
-    /// object of the path, or no longer accepts the token.
+    /// The same as [`Self::post`]. Returns `None` on success, and the message of a refusal that a retry does not change, for
+    /// example because the server does not know the object of the path or no longer accepts the token.
     pub async fn post_or_refused(&self, path: &str) -> Result<Option<String>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {

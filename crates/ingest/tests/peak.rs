@@ -161,7 +161,8 @@ fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Writes distinct names with values of the given length, and the text before, between and after each.
+/// Writes a pair of name and value for each number of `names`. All names are distinct; a value has `value_bytes` bytes, at most
+/// 5,000. `before`, `between` and `behind` are written around the name and the value of each pair.
 fn pairs(
     out: &mut String,
     names: std::ops::Range<usize>,
@@ -225,7 +226,7 @@ fn write_request(shape: &Shape) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(&message).unwrap()
 }
 
-/// Header and checksum, as a sender writes them.
+/// Writes a frame as a sender does: header, checksum, body.
 fn frame(out: &mut Vec<u8>, type_byte: u8, body: &[u8]) {
     let mut header = (body.len() as u32).to_le_bytes().to_vec();
     header.extend_from_slice(&[type_byte, 0, 0, 0]);

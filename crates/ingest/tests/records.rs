@@ -232,7 +232,7 @@ fn invalid_segments_do_not_affect_other_records() {
 }
 
 #[test]
-fn limits_hold_at_the_limit_and_one_past_it() {
+fn the_limit_is_accepted_and_one_past_it_is_refused() {
     use EventKind::Enter;
     let kept = |build: &dyn Fn(&mut DataFrame)| {
         let mut frame = DataFrame::new(1, BASE);
@@ -281,7 +281,7 @@ fn records_before_a_broken_length_are_kept() {
 }
 
 #[test]
-fn a_frame_carries_only_the_operations_that_it_uses() {
+fn a_decoded_frame_has_only_the_operations_that_it_uses() {
     let mut session = session();
     let mut frame = DataFrame::new(1, BASE);
     for operation in [3, 1, 3] {
@@ -327,7 +327,7 @@ fn a_frame_number_too_far_ahead_is_refused() {
         assert_eq!(error.code(), ErrorCode::Malformed);
     }
     assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
-    // The server has lost the session, or has an older state of the session from an older copy of the data.
+    // The server has lost the session (0), or an older copy of the data was restored, with an older state of the session (5).
     for acked in [0, 5] {
         let mut sequence = Sequence::new(acked);
         assert!(sequence.take(SEQ_FIRST_MAX + 1).is_err());

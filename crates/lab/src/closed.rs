@@ -39,7 +39,7 @@ pub struct Settings {
     /// Timeout of one request, from sending it to the end of the response.
     pub timeout: Duration,
     pub mix: Mix,
-    /// The high half of every request id. Also the seed of the random choices.
+    /// The high half of every request id (1 if this is 0). Also the seed of the random choices.
     pub run: u64,
 }
 
@@ -230,7 +230,7 @@ impl Worker {
     }
 }
 
-/// Opens a connection and spawns a task that drives it; `None` if that fails.
+/// Opens a connection and spawns a task that drives it. Returns `None` if the connection cannot be opened.
 async fn connect(target: &str) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(target).await.ok()?;
     stream.set_nodelay(true).ok()?;

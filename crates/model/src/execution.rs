@@ -219,8 +219,8 @@ impl Segment {
         self.events.iter().fold(0, |sum: u64, e| sum.saturating_add(e.delta))
     }
 
-    /// Checks the invariants that users of a segment rely on: limits, no exit without an open call, operations within
-    /// a table of `operations` entries, and times that do not overflow.
+    /// Checks the invariants that users of a segment rely on: a trace id other than 0, at least one event, limits, no exit
+    /// without an open call, operations within a table of `operations` entries, and times that do not overflow.
     pub fn check(&self, operations: usize) -> Result<(), SegmentError> {
         if self.trace.0 == 0 {
             return Err(SegmentError::TraceZero);

@@ -306,7 +306,7 @@ fn put_pair(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// [`Labels`] holds only valid UTF-8.
+/// The text of a name or value. [`Labels`] holds only valid UTF-8.
 fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
@@ -454,7 +454,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn limits_hold_at_the_limit_and_one_past_it() {
+    fn the_limit_is_accepted_and_one_past_it_is_refused() {
         let many = |n: usize| Labels::new((0..n).map(|i| (format!("l{i:03}"), "v")));
         assert_eq!(many(LABELS_MAX).unwrap().len(), LABELS_MAX);
         assert!(matches!(many(LABELS_MAX + 1), Err(LabelError::TooMany { count: 65, .. })));

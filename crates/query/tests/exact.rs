@@ -86,7 +86,7 @@ fn scale(value: f64, exponent: i64) -> f64 {
 }
 
 impl Ratio {
-    /// The quotient with at least `wanted` bits, and its exponent.
+    /// The quotient as an integer of at least `wanted` bits, and its exponent.
     fn quotient(&self, wanted: i64) -> (BigInt, i64) {
         let mut left = wanted - (bits(&self.over) - bits(&self.under));
         // A square root needs an even exponent.

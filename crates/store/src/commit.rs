@@ -168,7 +168,7 @@ impl Committer {
         }
     }
 
-    /// Encodes a batch into the group, or answers it immediately.
+    /// Encodes a batch into the group, or keeps it as a repetition of a batch of the group, or answers it immediately.
     fn admit(&mut self, append: Append, group: &mut Group) {
         if let Some(origin) = append.arrival.origin {
             let standing = self.store.sessions.read().standing(origin);

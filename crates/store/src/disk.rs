@@ -52,7 +52,7 @@ pub trait Disk: Send + Sync + 'static {
         std::fs::rename(from, to)
     }
 
-    /// Makes creations and removals in a directory durable.
+    /// Makes creations, removals and renames in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a file that occupies `bytes`. It is removed when the disk is full and other files need the space.
@@ -104,7 +104,7 @@ pub trait Disk: Send + Sync + 'static {
     /// files. `None` means that no other process can use the disk.
     ///
     /// # Errors
-    /// `Locked` when another process uses the directory; `Io`.
+    /// `Locked` when another process uses the directory; `Io` when it cannot be created or locked.
     fn lock(&self, directory: &Path) -> Result<Option<DirectoryLock>> {
         let lock = DirectoryLock::acquire(directory)?;
         make_private(directory);
@@ -234,7 +234,7 @@ pub fn warn_if_shared(directory: &Path) {
     }
 }
 
-/// Removes the rights of group and others from one file or directory.
+/// Sets the permissions of one file or directory to `mode`, if group or others have rights to it. A failure is logged.
 pub fn restrict(path: &Path, mode: u32) {
     let change = || {
         let found = std::fs::symlink_metadata(path)?.permissions().mode();
@@ -262,7 +262,7 @@ impl Space {
         Self { disk, path: path.into(), reserve_bytes }
     }
 
-    /// Whether new records may take `bytes` more. Costs one system call without disk access.
+    /// Checks whether new records may take `bytes` more. Costs one system call without disk access.
     ///
     /// # Errors
     /// `StorageFull` when less than the reserve would be left. If the file system does not report its free space, the

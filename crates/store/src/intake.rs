@@ -75,7 +75,8 @@ impl Intake {
     /// Reserves memory for a checked batch.
     ///
     /// # Errors
-    /// `StorageFull`; `Invalid` when the batch is larger than a quarter of the memory budget; `Full`.
+    /// `StorageFull` when the disk is full; `Invalid` when the batch is larger than a quarter of the memory budget; `Full` when
+    /// the rest of the budget is too small.
     pub fn reserve(&self, arrival: &Arrival) -> Result<Reservation> {
         if let Err(error) = self.space.check() {
             self.counters.batches_disk_full.add(1);

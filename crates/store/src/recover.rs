@@ -2,7 +2,7 @@
 //!
 //! Reads the store's identity, its sessions, its series and their groups from the driver. Then reads every journal file.
 //! Generations that are not in the driver become sealed again, with the same numbers. Of the other generations, only the sessions
-//! are used. Before that, `evidence.rs` checks that all required files exist.
+//! are used. Before the journals are read, `evidence.rs` checks that all required files exist.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -130,7 +130,7 @@ fn next_generation(seen: impl Iterator<Item = u64>) -> Result<u64> {
 /// Facts that the store has written about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// None in a new store.
+    /// `None` in a new store.
     pub id: Option<u128>,
     /// Whether an older version wrote the facts.
     old: bool,
@@ -155,11 +155,12 @@ impl Facts {
         }
     }
 
-    /// The fact is stored twice. The higher number applies.
+    /// The last flushed generation. It is stored twice, and the higher number applies.
     pub fn flushed(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
 
+    /// The sequence number of the last merge. It is stored twice, and the higher number applies.
     pub fn last_sequence(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.sequence).max(self.last_sequence)
     }

@@ -134,7 +134,7 @@ impl Store {
     /// # Errors
     /// `Invalid` when a record breaks a limit, when the batch takes more than a quarter of the memory budget, or when only some
     /// of its frames were stored before; `Full` when the sender should wait; `StorageFull` when the disk is full; `Io` when the
-    /// journal cannot be written; `Closed`.
+    /// journal cannot be written; `Closed` when the store is closed or its journal's thread has ended.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {
@@ -238,7 +238,7 @@ impl Store {
         self.intake.index.read().cardinality(top, self.intake.options.series_max)
     }
 
-    /// Series by kind, in the order of `Kind::ALL`.
+    /// Number of series of each kind, in the order of `Kind::ALL`.
     pub fn series_count(&self) -> [usize; 3] {
         self.intake.index.read().counts()
     }
@@ -281,13 +281,16 @@ impl Store {
     /// Like [`Store::read_entries`], but returns all entries or none.
     ///
     /// # Errors
-    /// `Corrupt` when some entries cannot be read.
+    /// Like [`Store::read_entries`], and `Corrupt` when some entries cannot be read.
     pub async fn entries(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
         self.read_entries(id, range).await?.whole()
     }
 
     /// Blocks that overlap `range`. A block begins at the start of its earliest carried call. Single rows of a block may be
     /// outside of `range`.
+    ///
+    /// # Errors
+    /// Like [`Store::executions_within`], and `Corrupt` when some blocks cannot be read.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
         self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await?.whole()
     }
@@ -296,7 +299,7 @@ impl Store {
     /// which several reads may share. The other blocks are decoded one at a time and freed.
     ///
     /// # Errors
-    /// `Limit` as soon as `room` is used up. Unreadable blocks are reported as damages.
+    /// `Limit` as soon as `room` is used up; `Version` for a chunk of a newer version. Unreadable blocks are reported as damages.
     pub async fn executions_within(
         &self,
         id: SeriesId,
@@ -307,7 +310,10 @@ impl Store {
         read::series::executions(&self.reader, id, range, room, keep).await
     }
 
-    /// The chunks of a series in the driver. Unreadable chunks are reported as damages.
+    /// The chunks of a series in the driver.
+    ///
+    /// # Errors
+    /// `Version` for a chunk of a newer version. Unreadable chunks are reported as damages.
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
         read::chunks(&self.reader, kind, id).await
     }
@@ -315,7 +321,7 @@ impl Store {
     /// Like [`Store::read_chunks`], but returns all chunks or none.
     ///
     /// # Errors
-    /// `Corrupt` when some chunks cannot be read.
+    /// Like [`Store::read_chunks`], and `Corrupt` when some chunks cannot be read.
     pub async fn chunks(&self, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
         self.read_chunks(kind, id).await?.whole()
     }
@@ -329,7 +335,8 @@ impl Store {
     /// Puts all records accepted so far into the driver.
     ///
     /// # Errors
-    /// The error of the driver when an attempt fails. No record is lost, and retries continue in the background.
+    /// The error of the driver when an attempt fails: no record is lost, and retries continue in the background. `Closed` when
+    /// the journal's thread or the flusher has ended.
     pub async fn flush(&self) -> Result<()> {
         let through = self.seal().await?;
         flush::wait_for(self.progress.clone(), through).await
@@ -355,8 +362,8 @@ impl Store {
     ///
     /// # Errors
     /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when
-    /// too many deletions are pending; the error of the driver. After an error of the driver, the deletion may still take effect
-    /// after a restart.
+    /// too many deletions or patterns are pending; `Closed`; the error of the driver. After an error of the driver, the deletion
+    /// may still take effect after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -368,7 +375,8 @@ impl Store {
     /// Merges all flushed records into full chunks without pauses, and waits for the end.
     ///
     /// # Errors
-    /// `Invalid` when the driver cannot put rows atomically; the error of the driver. Finished merges are kept.
+    /// `Invalid` when the driver cannot put rows atomically; `Full` when too many callers wait for the same order; `Closed` when
+    /// the store is read-only or its task has ended; the error of the driver. Finished merges are kept.
     pub async fn merge_all(&self) -> Result<MergeReport> {
         self.order(Order::MergeAll).await
     }
@@ -399,14 +407,19 @@ impl Store {
         pin::pin(&*self.driver, &self.metadata, generations, &self.directory, [driver, journal]).await
     }
 
-    /// Refuses further batches, then flushes all records. After an error, the journal holds the records that the driver did
-    /// not accept.
+    /// Refuses further batches, then flushes all records.
+    ///
+    /// # Errors
+    /// Like [`Store::flush`]. The journal then holds the records that the driver did not accept.
     pub async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.flush().await
     }
 
-    /// Whether a batch would be accepted. Does not check the memory budget.
+    /// Checks whether a batch would be accepted, except for the memory budget.
+    ///
+    /// # Errors
+    /// `Closed` when the store is closed or its journal's thread has ended; `StorageFull` when the disk is full.
     pub fn ready(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());

@@ -111,7 +111,7 @@ impl Embedded {
     ///
     /// # Errors
     /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Corrupt` when files are
-    /// missing, too short, or not in the manifest; `Io`.
+    /// missing, too short, or not in the manifest; `Io` when a file cannot be read or written.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
@@ -126,11 +126,17 @@ impl Embedded {
     }
 
     /// Like [`Embedded::open`], with another disk, which may fail, and another size of segments.
+    ///
+    /// # Errors
+    /// Like [`Embedded::open`].
     pub async fn open_with(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
         Self::open_on(path, disk, segment_bytes, Threads::Many).await
     }
 
     /// Like [`Embedded::open_with`], with a choice of the threads for disk operations.
+    ///
+    /// # Errors
+    /// Like [`Embedded::open`].
     pub async fn open_on(
         path: &Path,
         disk: Arc<dyn Disk>,
@@ -143,7 +149,7 @@ impl Embedded {
     }
 }
 
-/// Runs disk operations.
+/// Runs disk operations on the chosen threads and waits for the result.
 async fn blocking<T: Send + 'static>(
     threads: Threads,
     work: impl FnOnce() -> Result<T> + Send + 'static,

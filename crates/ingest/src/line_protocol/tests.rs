@@ -211,7 +211,7 @@ fn times_are_counted_in_the_given_unit() {
 }
 
 #[test]
-fn limits_hold_at_the_limit_and_one_past_it() {
+fn the_limit_is_accepted_and_one_past_it_is_refused() {
     let tag = |bytes: usize| format!("m,t={} value=1", "x".repeat(bytes));
     assert_eq!(read(tag(LABEL_VALUE_BYTES_MAX).as_bytes(), Precision::Nanoseconds).1, strings(&[]));
     assert_eq!(

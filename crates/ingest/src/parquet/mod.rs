@@ -113,7 +113,8 @@ impl<R: ChunkReader + 'static> Parquet<R> {
     /// `base` has the labels of every series. For long files without a column of names, it includes the name.
     ///
     /// # Errors
-    /// If the file cannot be read, or an option is missing; the error names the reason or the option.
+    /// If the file cannot be read, its columns or their compression are unsupported, or an option is missing or does not suit the
+    /// file. The error names the reason or the option.
     pub fn open(
         input: R,
         given: &Given,

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_at_the_limit_and_one_past_it() {
+    fn the_limit_is_accepted_and_one_past_it_is_refused() {
         let mut dictionary = Dictionary::default();
         assert_eq!(define(&mut dictionary, |frame| frame.text(DICT_IDS_MAX, "")), Ok(0));
         assert_eq!(

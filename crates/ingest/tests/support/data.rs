@@ -14,7 +14,7 @@ use super::control::pair;
 use super::declared;
 use super::vector::{Case, hex, number, unhex};
 
-/// The session of the cases that name a session.
+/// The session that HELLO names.
 const SESSION: u128 = 0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
 
 pub fn hello() -> Hello {

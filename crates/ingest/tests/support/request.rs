@@ -4,8 +4,8 @@ use tacho_ingest::wire::{AttributeForm, DataFrame, SegmentRecord, TraceForm};
 use tacho_model::{Event, EventKind, SpanId, TraceId};
 
 pub const CALLS: usize = 10;
-/// Enters (as operation ids) and exits (as 0), and ns between them. A servlet validates, waits for a connection,
-/// queries the database, and renders.
+/// The events in order: the operation id of an enter, or 0 for an exit, and the ns since the previous event. A servlet
+/// validates, waits for a connection, queries the database, and renders.
 const EVENTS: [(u32, u64); 2 * CALLS] = [
     (1, 0),
     (2, 18_400),

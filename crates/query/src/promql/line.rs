@@ -1,7 +1,7 @@
 //! Which line fits the samples of a window best, and how well does it fit?
 //!
-//! [`Moments`] are sufficient for the line; [`Fit`] also holds the residuals. Both can be joined. Step after:
-//! `functions/trend.rs`.
+//! [`Moments`] are sufficient for the line; [`Fit`] also holds the residuals. The moments of two adjacent sets of samples can be
+//! joined, and so can their fits. Step after: `functions/trend.rs`.
 
 use std::borrow::Cow;
 

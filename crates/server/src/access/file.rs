@@ -132,7 +132,7 @@ pub fn list(data: &Path) -> Result<Vec<Record>, String> {
 /// Changes the file. Concurrent changes wait for each other. The new file is on disk when this returns.
 ///
 /// # Errors
-/// The error of `edit`, or the reason why the file cannot be read or written.
+/// The error of `edit`, the reason why a file cannot be read or written, or that there would be too many tokens.
 pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, String>) -> Result<T, String> {
     disk::make_directory(data).map_err(|error| format!("{}: {error}", data.display()))?;
     let in_file = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
@@ -175,7 +175,8 @@ pub(super) fn own_file() -> OpenOptions {
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
 ///
 /// # Errors
-/// A file of another user that is not a regular file, or that has a second name (a hard link).
+/// When the file is of another user and is not a regular file or has a second name (a hard link); when its owner cannot be read
+/// or changed.
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {
@@ -210,7 +211,7 @@ pub fn forget(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the permissions of other users.
+/// Removes the permissions of other users from the files of tokens and from the audit log.
 pub fn restrict(data: &Path) {
     for path in [FILE, LOCK, MARKER, AUDIT_FILE].map(|name| data.join(name)) {
         if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {

@@ -67,7 +67,7 @@ enum State {
     /// There are no tokens. Everyone may do everything.
     Open,
     Tokens(HashMap<Hash, (Arc<Token>, Arc<Usage>)>),
-    /// The tokens cannot be read. Nobody may do anything.
+    /// The tokens cannot be used, for this reason. Nobody may do anything.
     Closed(String),
 }
 
@@ -229,7 +229,7 @@ impl Gate {
     /// Why the server is not usable, for `/readyz`. Anyone may ask, so only the log has path and cause.
     ///
     /// # Errors
-    /// When the tokens cannot be read.
+    /// When the tokens cannot be used.
     pub fn ready(&self) -> Result<(), String> {
         match &*self.state() {
             State::Closed(_) => Err(Refusal::Closed.message()),
@@ -253,8 +253,8 @@ impl Gate {
     /// Lets a client in by the text of its token.
     ///
     /// # Errors
-    /// When the server needs a token, and this is not a valid one. Counts wrong tokens of an address, and notes them in the
-    /// audit log.
+    /// When the server needs a token and this is not a valid one, or when its tokens cannot be used. Counts the wrong tokens of
+    /// an address, and notes them in the audit log.
     pub fn enter(
         &self,
         text: Option<&str>,
@@ -283,7 +283,8 @@ impl Gate {
     /// Lets a client in by the cookie of a session.
     ///
     /// # Errors
-    /// When the session does not exist, or its token is not valid.
+    /// When the server needs a token, and the session does not exist, has ended, or its token is not valid; when the server's
+    /// tokens cannot be used.
     pub fn enter_by_session(&self, cookie: &str) -> Result<Access, Refusal> {
         let state = self.state();
         let tokens = match &*state {

@@ -14,9 +14,9 @@ use tacho_query::promql;
 const PREFIX: &str = "tacho_";
 /// Random bytes of a token. Their hash needs no salt and no repetition, because nobody can try 2^256 texts.
 const RANDOM_BYTES: usize = 32;
-/// Bytes of the name of a token.
+/// Limit on the bytes of the name of a token.
 pub const TOKEN_NAME_BYTES_MAX: usize = 64;
-/// Bytes of the selector of a token.
+/// Limit on the bytes of the selector of a token.
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
 /// The SHA-256 of a token. Unlike the name of an object of a backup it is a secret, so it has no text. Looking up a

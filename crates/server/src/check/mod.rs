@@ -73,8 +73,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// Opens the journals and the files of a data directory as they are at one moment.
+    ///
     /// # Errors
-    /// `Version` when a newer version wrote the directory, `Invalid` when it is an unfinished copy, `Io`.
+    /// `Version` when a newer version wrote the directory; `Invalid` when it is an unfinished copy; `Corrupt` when it changes too
+    /// fast; `Io` when a file cannot be read.
     pub async fn open(data: &Path, depth: Depth) -> Result<Self> {
         refuse_incomplete(data)?;
         let mut journals = Journals::hold(&data.join("journal"), "journal/")?;
@@ -117,12 +120,13 @@ impl Source {
     /// Reads and checks all files.
     ///
     /// # Errors
-    /// The same as [`Source::open`].
+    /// `Version` when a newer version wrote a file or a row.
     pub fn run(&mut self, progress: Progress<'_>) -> Result<Report> {
         self.run_with(progress, &|_| Ok(()))
     }
 
-    /// The same as [`Source::run`], and calls `each` with the verdict on each row, on any thread.
+    /// The same as [`Source::run`], and calls `each` with the verdict on each row, on any thread. Also fails with the errors of
+    /// `each`.
     pub(crate) fn run_with(
         &mut self,
         progress: Progress<'_>,

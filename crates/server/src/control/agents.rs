@@ -62,7 +62,7 @@ pub enum Control {
 pub enum Standing {
     /// The agent does not support rules.
     Deaf,
-    /// Rules were sent, and the time for a response is not over.
+    /// Rules may still have to be sent, or they were sent and the time for a response is not over.
     Waiting,
     /// Rules were sent, and the agent has not responded in time.
     Silent,
@@ -284,7 +284,7 @@ impl Agents {
     }
 }
 
-/// Replaces the positions of rules with their ids, and truncates texts.
+/// Makes a report from a response: replaces the positions of the sent rules with their ids, and truncates texts.
 fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
     let Probed { revision, on, aggregated, off, rules, moved } = probed;
     let text = |text: String| cut(&text, PROBED_TEXT_BYTES_MAX).to_owned();

@@ -60,7 +60,8 @@ impl Names {
         Self { known: all.filter(|name| !name.is_empty()).collect(), loopback }
     }
 
-    /// Addresses are always accepted: a name can be bound to another machine, an address cannot.
+    /// Whether this server accepts the value of `Host`. Addresses are always accepted: a name can be bound to another machine,
+    /// an address cannot.
     fn has(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -77,7 +78,7 @@ impl Names {
             || (!self.loopback && !name.is_empty() && !name.contains('.'))
     }
 
-    /// Refuses requests to an unknown host name, and cross-origin requests.
+    /// Refuses requests to an unknown host name, requests with several hosts or origins, and cross-origin requests.
     pub fn check(&self, reach: Reach, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
         if reach == Reach::Health {
             return Ok(());

@@ -85,6 +85,8 @@ impl Checker {
         self.known.facts.last_sequence().max(self.known.keys.last_sequence).max(of_rows)
     }
 
+    /// Checks a row.
+    ///
     /// # Errors
     /// `Version` for a row of a newer version.
     pub fn row(&self, placed: PlacedRow) -> Result<Verdict> {

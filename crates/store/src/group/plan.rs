@@ -157,8 +157,8 @@ pub struct Failed {
 }
 
 impl Plan {
-    /// Reads headers. Calls `unreadable` with the index and the error of each unreadable chunk. An error returned by
-    /// `unreadable` ends the plan.
+    /// Reads the headers and decides what is decoded. Calls `unreadable` with the index and the error of each chunk whose header
+    /// cannot be read. If `unreadable` returns an error, this function returns the error.
     pub fn new<E>(
         asked: Vec<Asked>,
         stored: &[Stored],

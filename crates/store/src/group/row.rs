@@ -60,7 +60,7 @@ pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     Row { table: Table::Series, partition: vec![id[0]], clustering, value: value.into() }
 }
 
-/// The compressed labels; `None` if compression does not make them smaller.
+/// The compressed labels; `None` if they are short or compression does not make them smaller.
 fn compressed(labels: &[u8]) -> Option<Vec<u8>> {
     let frame = (labels.len() >= COMPRESS_BYTES_MIN).then(|| zstd::bulk::compress(labels, ZSTD_LEVEL))?;
     frame.ok().filter(|frame| frame.len() < labels.len())
@@ -88,8 +88,10 @@ pub fn series_key(clustering: &[u8]) -> Result<(Kind, SeriesId)> {
     Ok((kind, SeriesId(u128::from_be_bytes(group))))
 }
 
+/// Decodes a row of the Series table.
+///
 /// # Errors
-/// `Version` for a row of a newer version, `Corrupt`.
+/// `Version` for a row of a newer version, `Corrupt` for a malformed row.
 pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
     let (kind, group) = series_key(&row.clustering)?;
     let corrupt = |e: Malformed| Error::corrupt("series row").caused_by(e);

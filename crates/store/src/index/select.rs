@@ -382,7 +382,8 @@ impl Selected {
     }
 }
 
-/// Returns `None` if the caller has stopped waiting.
+/// Selects the series of a kind that at least one selector accepts; without selectors, all series. Returns `None` if the caller
+/// has stopped waiting.
 pub fn select_any(
     index: &Guarded<Index>,
     kind: Kind,

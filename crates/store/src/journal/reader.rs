@@ -78,7 +78,7 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>> {
 /// Refuses a directory with a journal of a newer version. Reads only the first header of each file.
 ///
 /// # Errors
-/// `Version`; `Io`.
+/// `Version` for a journal of a newer version; `Io` when a journal cannot be read.
 pub fn refuse_newer(directory: &Path) -> Result<()> {
     if !directory.is_dir() {
         return Ok(());

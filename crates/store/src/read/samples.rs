@@ -361,7 +361,7 @@ async fn decode(
     Ok(all)
 }
 
-/// Stops when `is_wanted` returns false, because the result would be discarded.
+/// Runs jobs one after the other. Stops when `is_wanted` returns false, because the result would be discarded.
 fn run(jobs: &[(usize, Job)], range: TimeRange, is_wanted: &dyn Fn() -> bool) -> Vec<(usize, Done)> {
     let unit = |jobs: &[(usize, Job)]| {
         let mut done = Done::default();

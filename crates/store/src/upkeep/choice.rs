@@ -92,7 +92,7 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
 }
 
 /// Start of the part at the end of the partition that is not in full chunks. Later rows may be merged with it. Always a
-/// clean boundary. `None` if all chunks are full, or if no boundary is trusted.
+/// clean boundary. `None` if the last chunk is full, or if no boundary is trusted.
 pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, None, aim.ordered);
     let merge_of = |at: usize| merges.iter().find(|merge| merge.rows.contains(&at));
@@ -118,7 +118,7 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
 }
 
 /// The merge that cuts a set of rows that is too large for a window: the rows overlap each other and the rows from `next` on.
-/// `None` if there is a clean boundary, or if unknown earlier rows may overlap the set.
+/// `None` if there is a clean boundary, if unknown earlier rows may overlap the set, or if the cut would be before its first row.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     let first = rows.first()?;
@@ -235,7 +235,8 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
     part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
 }
 
-/// The first `count` or more adjacent rows of the same level or above. Higher levels are tried first.
+/// The first run of at least `count` adjacent rows of one level or above whose merged row is much larger than the largest of
+/// them ([`grows`]). Higher levels are tried first.
 fn run_of_level(
     rows: &[Facts],
     run: Range<usize>,

@@ -1,4 +1,5 @@
-//! Checks one window of one partition: reads it and computes the replacements, but does not apply them.
+//! Checks one window of one partition: reads it, deletes rows that are no longer needed, and computes the replacements. Does not
+//! apply the replacements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,13 +79,15 @@ pub struct Seen {
 /// Rules for the members of a partition.
 struct Rules {
     treatments: Vec<Treatment>,
-    /// For samples: the series of each treatment, with their changes and descents.
+    /// The series of each treatment.
     series: Vec<SeriesId>,
+    /// The changes and descents of each series. Used only for samples.
     lives: Vec<Movement>,
     /// Samples or entries of one series per chunk.
     values: usize,
 }
 
+/// Returns `None` if the group or the series is not in the index.
 fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules> {
     let index = upkeep.store.index.read();
     let labels: Vec<_> = match partition.kind {
@@ -105,7 +108,7 @@ fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules
     Some(Rules { treatments, series, lives, values })
 }
 
-/// Reads a window, deletes dead rows left by earlier processes, and computes the merges.
+/// Reads a window, deletes its dead and emptied rows if all rows are readable, and computes the merges.
 pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
     let now = upkeep.store.clock.now();
     let through = job.through.unwrap_or(0);

@@ -1,8 +1,8 @@
 //! Reads a window: the rows of a stretch of a partition, without decoding their records.
 //!
 //! A window has the rows that start in its stretch, up to a limit. These are the living rows with their facts, and the rows that
-//! an earlier process has replaced but not deleted. The end of a window never separates rows with the same start. It never
-//! separates a row from the rows that it replaced.
+//! were replaced but are not deleted yet. The end of a window never separates rows with the same start. It never separates a row
+//! from the rows that it replaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -253,6 +253,7 @@ enum What {
     Unreadable(UnreadableRow),
 }
 
+/// Puts each row into the list of the window to which it belongs.
 fn sort_out(found: Vec<Found>, window: &mut Window) {
     let merge = |f: &Found| f.replacement.map_or(0, |replacement| replacement.merge);
     let keys: Vec<_> = found.iter().map(|f| (f.key, f.replacement, merge(f))).collect();
