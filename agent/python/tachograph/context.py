@@ -14,7 +14,7 @@ from typing import Optional
 
 MASK64 = (1 << 64) - 1
 
-# Value of `segment` for a context that came from another process.
+# Value of `segment` for a context whose trace began in another process or session.
 REMOTE = -1
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?", re.ASCII | re.DOTALL)
@@ -57,7 +57,7 @@ class Session:
 
 
 class Context:
-    """A reference to a call from another thread or task of this process, or from another process. Immutable.
+    """A reference to a call, as the parent of calls on other threads or tasks or in other processes. Immutable.
 
     `segment`: number of the segment of `session` that began the trace, REMOTE if it began elsewhere.
     """

@@ -1,7 +1,7 @@
 """Logs outages of the server, and the end of each outage with the number of dropped records.
 
-At most one outage is logged per minute: an outage within a minute of the last line is logged when that minute is over. Outages
-that have ended by then share one line. Before: link. After: log.
+At most one outage is logged per minute: an outage that begins less than a minute after the latest logged outage is logged when
+that minute is over. Outages that have ended by then share one line. Before: link. After: log.
 """
 
 from __future__ import annotations

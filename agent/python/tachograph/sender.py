@@ -81,7 +81,7 @@ class Sender:
         self.inbox_dropped_seen = (0, 0)
 
     def sample_with(self, sampler: Sampler, interval_s: float) -> None:
-        """Delays the first samples, for the start of the program."""
+        """Sets the sampler and its interval. The first samples are taken later, for the start of the program."""
         self.sampler = sampler
         self.sample_interval_s = interval_s
         self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)

@@ -1,4 +1,4 @@
-// The settings with which agents send records to this server, for the commands of empty states.
+// The settings with which agents send records to this server, for the commands that empty states show.
 import type { Status } from '../lib/api';
 
 /** Port of servers that do not report theirs. */

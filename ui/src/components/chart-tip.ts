@@ -45,7 +45,7 @@ function fill(box: HTMLElement, plot: uPlot, lines: TipLine[], unit: Unit, index
   box.replaceChildren(element('div', 'when', moment(plot.data[0][index] ?? 0)), ...rows);
 }
 
-/** Next to the cursor, on the side with more space. */
+/** Places the tooltip next to the cursor, on the side with more space. */
 function place(box: HTMLElement, plot: uPlot): void {
   const { left = 0, top = 0 } = plot.cursor;
   const over = plot.over;

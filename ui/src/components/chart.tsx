@@ -138,8 +138,8 @@ function lonely(values: ArrayLike<number | null | undefined>): number[] {
   return found;
 }
 
-/** Contains zero if all values are equal. Starts at zero if no value is negative and the values vary much. Otherwise it
- *  starts just below the lowest value. */
+/** The range of the axis of values. It contains zero if all values are equal. It starts at zero if no value is negative
+ *  and the values vary much. Otherwise it starts just below the lowest value. */
 export function valueRange(low: number | null, high: number | null, unit: Unit): [number, number] {
   // If all values are zero, the axis still needs a length: 1 % for shares, 1 for other units.
   const length = unit === 'percent' ? 0.01 : 1;

@@ -8,7 +8,8 @@ interface Place {
   top: number;
 }
 
-/** Below the start of the word: counted in characters, since the field does not wrap and its font is monospaced. */
+/** The position below the start of the word. It follows from the number of characters before the word, since the field
+ *  does not wrap and its font is monospaced. */
 export function placeOf(field: HTMLTextAreaElement | null, text: string, context: Context): Place {
   const from = 'from' in context ? context.from : 0;
   const before = text.slice(0, from).split('\n');
@@ -47,7 +48,7 @@ export function Completions({ id, list, chosen, place, onTake }: ListProps) {
       style={{ transform: `translate(${place.left}px, ${place.top}px)` }}
     >
       {list.map((one, index) => (
-        // Keeps the focus in the field: pressing the mouse button would move the focus.
+        // Pressing the mouse button would move the focus; preventDefault keeps it in the field.
         <li
           key={`${one.kind} ${one.label}`}
           id={`${id}-${index}`}

@@ -22,7 +22,8 @@ interface Props {
   area: Area;
 }
 
-/** Renders nothing if there are no entries and the user did not search for entries. */
+/** Renders nothing before the first response. Unless the user searched for entries, it also renders nothing if there are
+ *  none or the request failed. */
 export function EntriesPanel({ window: range, area }: Props) {
   const { params } = usePlace();
   const selector = params.get('entries') ?? '';

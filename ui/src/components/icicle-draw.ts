@@ -55,7 +55,7 @@ function drawBars(context: CanvasRenderingContext2D, picture: Picture): void {
   const { frames, bars, view, width, chosen, hover } = picture;
   const scale = width / (view.end - view.start);
   const paint = painter(context, width);
-  // Adjacent bars narrower than a pixel are drawn once.
+  // Where a bar is already drawn, bars narrower than a pixel are left out, except the selected bar and failed calls.
   const drawnTo: number[] = [];
   frames.forEach((frame, index) => {
     const bar = bars[index];
@@ -98,7 +98,7 @@ function painter(context: CanvasRenderingContext2D, width: number): Paint {
   };
 }
 
-/** As much of a text as fits, with an ellipsis. */
+/** The text if it fits, otherwise its first letters with an ellipsis, or nothing if fewer than two letters fit. */
 function fit(context: CanvasRenderingContext2D, label: string, room: number, letter: number): string {
   if (label.length * letter * 0.7 <= room && context.measureText(label).width <= room) return label;
   let low = 0;

@@ -150,7 +150,7 @@ function usePointer(props: Props, width: number, setHover: SetHover) {
   };
 }
 
-/** Ctrl and the wheel zoom, Shift and the wheel move; the wheel alone scrolls the page.
+/** Ctrl and the wheel zoom; Shift and the wheel, or a horizontal wheel, move; the wheel alone scrolls the page.
  *  Needs its own listener: a listener added by Preact cannot prevent the browser's default action. */
 function useWheel(canvas: { current: HTMLCanvasElement | null }, props: Props, width: number): void {
   const latest = useRef({ props, width });

@@ -83,7 +83,7 @@ function faultOf(error: Error): string {
     : error.message;
 }
 
-/** The token of the session, and a button to log out. Nothing on a server without tokens. */
+/** The token of the session, and a button to log out if the session expires. Renders nothing if the server has no tokens. */
 export function Identity({ session }: { session: Session }) {
   const [fault, setFault] = useState('');
   if (!session.tokens) return null;

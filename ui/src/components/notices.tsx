@@ -4,7 +4,7 @@ import { forget, notices } from '../lib/notices';
 import { useStore } from '../lib/store';
 import { grouped } from '../lib/units';
 
-/** Lines of one kind that are always visible. */
+/** Number of lines of one kind that are visible without a click. */
 const SHOWN_MAX = 3;
 
 /** `page` is the page that the responses belong to. */

@@ -13,7 +13,7 @@ interface Props {
   window: TimeWindow;
   onInput: (text: string) => void;
   onRun: () => void;
-  /** The key `/` focuses the field. */
+  /** Whether the key `/` focuses the field. */
   search: boolean;
   invalid: boolean;
 }
@@ -27,7 +27,7 @@ export function PromqlEditor({ id, label, value, window: range, onInput, onRun, 
   const list = cursor === null ? [] : suggest(context, names);
   const take = (suggestion: Suggestion): void => {
     const edit = accept(value, cursor ?? 0, context, suggestion);
-    // Updates immediately, because the next key may come before the next rendering.
+    // Updates the field immediately, because the next key may come before the next rendering.
     if (field.current !== null) field.current.value = edit.text;
     field.current?.setSelectionRange(edit.cursor, edit.cursor);
     onInput(edit.text);

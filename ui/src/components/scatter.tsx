@@ -11,11 +11,11 @@ const HEIGHT = 210;
 const EDGES = { left: 62, right: 10, top: 8, bottom: 24 };
 /** Sum of the margins left and right of the drawing, in pixels; as in trace.css. */
 const PADDING = 32;
-/** Distance in pixels at which the pointer hits a mark. */
+/** Largest distance in pixels at which the pointer hits a mark. */
 const REACH = 14;
 
 export interface Selection extends TimeWindow {
-  /** Nanoseconds. */
+  /** Shortest and longest duration, ns. */
   shortest: number;
   longest: number;
 }

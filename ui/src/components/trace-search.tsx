@@ -1,4 +1,4 @@
-// The form for searching traces. The address holds its values; selections apply immediately, texts on Enter.
+// The form for searching traces. The address holds its values; selections apply immediately, texts on Enter or Search.
 import { api, type Service } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';

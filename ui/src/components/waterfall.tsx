@@ -7,7 +7,7 @@ import { labelOf, type View } from '../trace/icicle';
 import { move, visibleRows, type Step, type TreeRow } from '../trace/tree';
 
 const ROW = 28;
-/** Rows drawn above and below the visible ones. */
+/** Number of rows drawn above the visible ones, and of rows drawn below them. */
 const SPARE = 8;
 
 const STEPS: Record<string, Step> = {
@@ -117,7 +117,7 @@ interface RowProps {
   index: number;
   view: View;
   chosen: boolean;
-  /** Null for a span without children. */
+  /** Whether the children are shown; null for a span without children. */
   open: boolean | null;
   onChoose: (index: number) => void;
   onToggle: (id: string, closed: boolean) => void;

@@ -70,7 +70,7 @@ const finite = (value: number | undefined): number =>
 
 /**
  * The line of an edge: from the middle of the caller's right side to the middle of the callee's left side, around nodes
- * between them. An edge that does not lead to the right keeps the given route.
+ * between them. An edge to a callee that is less than a node's width to the right keeps the given route.
  */
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
   const forward = to.x - from.x >= NODE_WIDTH;
@@ -80,7 +80,7 @@ export function ports(from: Point, to: Point, route: readonly Point[]): Point[] 
   return [{ x: from.x + NODE_WIDTH / 2, y: from.y }, ...between, { x: to.x - NODE_WIDTH / 2, y: to.y }];
 }
 
-/** A path that is horizontal at every point. */
+/** An SVG path through the points that is horizontal at each of them. */
 export function pathOf(points: readonly Point[]): string {
   const text = (x: number, y: number): string => `${x.toFixed(1)} ${y.toFixed(1)}`;
   return points
@@ -93,7 +93,7 @@ export function pathOf(points: readonly Point[]): string {
     .join('');
 }
 
-/** Line width, 1 to 6: by the square of the logarithm of the number of calls, because counts differ by powers of ten. */
+/** Line width, 1 to 6: grows with the square of the logarithm of the number of calls, because counts differ by powers of ten. */
 export function strokeOf(count: number, most: number): number {
   return most <= 1 ? 1.5 : 1 + 5 * (Math.log(Math.max(count, 1)) / Math.log(most)) ** 2;
 }
@@ -118,7 +118,7 @@ export function zoomAt(camera: Camera, factor: number, at: Point): Camera {
   return { k, x: at.x - ((at.x - camera.x) * k) / camera.k, y: at.y - ((at.y - camera.y) * k) / camera.k };
 }
 
-/** Centres a point at a readable scale. */
+/** Centres a point, at a scale that is readable. */
 export function centred(camera: Camera, point: Point, width: number, height: number): Camera {
   const k = Math.max(camera.k, NEAR);
   return { k, x: width / 2 - point.x * k, y: height / 2 - point.y * k };

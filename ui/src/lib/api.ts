@@ -1,4 +1,4 @@
-// The server's HTTP API: one function per request of docs/api.md, and the types of the responses.
+// The server's HTTP API (docs/api.md): a function for each request that the pages send, and the types of the responses.
 // Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws
 // it.
 import { take, type Told } from './notices';
@@ -172,7 +172,7 @@ export interface ProbeReport {
   rules: { id: number; matched: number; fault: string }[];
   /** Operations that the agent, by its own decision, aggregates or does not record. */
   moved: { operation: string; reason: string; since: string }[];
-  /** The lists `rules` and `moved` are omitted: the report is too large, or the response reached its size limit. */
+  /** True if the lists `rules` and `moved` are omitted, because the report is too large or the response reached its size limit. */
   cut: boolean;
 }
 

@@ -61,14 +61,14 @@ export function memberText(value: unknown): string {
   return typeof value === 'string' || typeof value === 'bigint' ? String(value) : JSON.stringify(value, written);
 }
 
-/** How rows are sorted by a member: as numbers if all its values are numbers. */
+/** How rows are sorted by a member: as numbers if all its values, apart from null, are numbers. */
 export function memberOrder(rows: readonly EntryRow[], name: string): 'number' | 'text' {
   const values = rows.map((row) => row.members?.[name]).filter((value) => value !== undefined && value !== null);
   const isNumber = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint';
   return values.length > 0 && values.every(isNumber) ? 'number' : 'text';
 }
 
-/** Unit of a member, if the declared types of these entries agree. */
+/** Unit of a member by the declared types of these entries; empty if they declare none or disagree. */
 export function unitOf(forms: readonly RecordForm[], rows: readonly EntryRow[], member: string): string {
   const shown = new Set(rows.map((row) => row.metric['__name__']));
   const fields = forms

@@ -7,7 +7,7 @@ export function typing(event: KeyboardEvent): boolean {
   return target !== null && (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable);
 }
 
-/** Calls `handle` for keys pressed outside of text fields, without Ctrl, Alt or Meta. */
+/** Calls `handle` for keys pressed outside of text fields, without Ctrl, Alt or Meta, that no element has handled. */
 export function useKeys(handle: (key: string, event: KeyboardEvent) => void, deps: unknown[] = []): void {
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
@@ -19,7 +19,7 @@ export function useKeys(handle: (key: string, event: KeyboardEvent) => void, dep
   }, deps);
 }
 
-/** Focuses the search field of the page, marked with `data-search`. */
+/** Focuses the search field of the page, marked with `data-search`. Returns false if the page has none. */
 export function focusSearch(): boolean {
   const field = document.querySelector<HTMLElement>('[data-search]');
   field?.focus();

@@ -21,7 +21,7 @@ const told = new Map<string, Told>();
 
 export const notices = new Store<Notices>(NONE);
 
-/** The key of a request: without its times. */
+/** The key of a request: its address without times and step. */
 export function questionOf(address: string): string {
   const [path = '', query = ''] = address.split('?');
   const params = [...new URLSearchParams(query)].filter(([name]) => !['start', 'end', 'time', 'step'].includes(name));

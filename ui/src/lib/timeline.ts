@@ -54,7 +54,7 @@ export function perSecond(counts: (number | null)[], grid: Grid, window: TimeWin
   return counts.map((count, index) => {
     const from = grid.times[index] ?? 0;
     const covered = Math.min(from + grid.step, window.end) - Math.max(from, window.start);
-    // At least half a bucket: one request in a very short part of a bucket would become a peak.
+    // Divides by at least half a bucket; otherwise one request in a very short part of a bucket would become a peak.
     return count === null ? null : count / Math.min(grid.step, Math.max(covered, grid.step / 2));
   });
 }

@@ -98,7 +98,7 @@ export function percent(share: number | null | undefined): string {
   return Math.abs(value) < 0.01 ? '< 0.01 %' : `${digits(Number(value.toFixed(2)))} %`;
 }
 
-/** `part` of `whole` as a share; null for 0 of 0. */
+/** `part` of `whole` as a share; null if `whole` is 0. */
 export function share(part: number, whole: number): number | null {
   return whole > 0 ? part / whole : null;
 }

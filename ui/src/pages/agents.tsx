@@ -13,7 +13,7 @@ import { fromNanos } from '../lib/time';
 import { duration, grouped, NONE } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
-/** The page shows the current state, independent of the time range. */
+/** Interval between requests. The page shows the current state, independent of the time range. */
 const REFRESH_MS = 1_000;
 
 export function AgentsPage({ window: state }: { window: WindowState }) {

@@ -140,7 +140,7 @@ function Queries({ applied, answers, window: range, step }: QueriesProps) {
 const errorOf = (answers: Answer[], query: string): Error | null =>
   answers.find((answer) => answer.query === query)?.error ?? null;
 
-/** The server's message, and a mark under the query at the position of the error. */
+/** The server's message and, if it contains the position of the error, the query with a mark there. */
 function Fault({ query, error }: { query: string; error: Error | null }) {
   if (error === null) return null;
   const at = faultAt(error.message, query);

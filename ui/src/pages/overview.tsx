@@ -16,9 +16,9 @@ import { column, errorShares, gridOf, percentile, perSecond, type Grid } from '.
 import { duration, grouped, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
-/** Number of lines in a chart: the busiest services. */
+/** Largest number of lines in a chart, for the busiest services. */
 const LINES_MAX = 8;
-/** Number of operations shown. */
+/** Largest number of operations under "Where the time goes". */
 const HOT = 10;
 
 export function Overview({ window: state }: { window: WindowState }) {

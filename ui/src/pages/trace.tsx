@@ -70,7 +70,7 @@ function wholeOf(trace: Trace): View {
   return { start, end: Math.max(end, start + 1) };
 }
 
-/** The address holds the zoom. It is written after the last movement. */
+/** The address holds the zoom. It is written 300 ms after the last movement. */
 function useView(whole: View): [View, (view: View) => void] {
   const { params } = usePlace();
   const [view, setView] = useState<View>(() => viewOf(params.get('at'), whole));

@@ -39,7 +39,7 @@ const WORDS: Suggestion[] = [
 /** `names` are the server's names for this position: metrics, label names or values. */
 export function suggest(context: Context, names: readonly string[]): Suggestion[] {
   const found = ranked(candidates(context, names), 'word' in context ? context.word : '');
-  // A word that is complete needs no suggestion.
+  // A list with nothing but the word itself is of no use.
   const only = found.length === 1 && 'word' in context && found[0]?.label === context.word;
   return only ? [] : found.slice(0, SHOWN_MAX);
 }

@@ -1,5 +1,5 @@
-// The PromQL functions of the server. The same names as in `crates/query/src/promql/functions.rs`; a test compares
-// them.
+// The PromQL functions of the server. Their names are those of `crates/query/src/promql/functions.rs`; a test compares
+// both lists.
 
 /** Name, parameters, description. */
 export const FUNCTIONS: readonly (readonly [string, string, string])[] = [

@@ -28,7 +28,8 @@ export function suggestedQuery(name: string): string {
   return /_(total|count|sum|bucket)$/.test(name) ? `rate(${selector}[5m])` : selector;
 }
 
-/** Names for a legend. Labels that all series share are omitted if there is more than one series. */
+/** Names for a legend. Labels that all series share are omitted if there is more than one series. A
+ *  series without other labels keeps all. */
 export function legendNames(metrics: readonly Metric[]): string[] {
   const first = metrics[0];
   if (first === undefined || metrics.length === 1) return metrics.map(seriesName);
@@ -39,7 +40,7 @@ export function legendNames(metrics: readonly Metric[]): string[] {
   });
 }
 
-/** A scalar becomes a series without labels. */
+/** A vector becomes series with one value each, a scalar or a string a series without labels. */
 export function matrixOf(data: QueryData): SeriesOf<Point[]>[] {
   if (data.resultType === 'matrix') return data.result;
   if (data.resultType === 'vector') return data.result.map(({ metric, value }) => ({ metric, values: [value] }));

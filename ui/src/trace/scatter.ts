@@ -37,8 +37,8 @@ export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
 }
 
 /**
- * Range from the power of ten at or below the shortest duration to the power of ten at or above the longest; at least one
- * decade.
+ * Exponents of the axis of durations: of the power of ten at or below the shortest duration, and of the power of ten at or
+ * above the longest. The axis has at least one decade. Durations of 0 are ignored.
  */
 export function decades(durations: readonly number[]): [number, number] {
   const positive = durations.filter((duration) => duration > 0);

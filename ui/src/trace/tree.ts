@@ -64,7 +64,7 @@ export interface Move {
   expand?: string;
 }
 
-/** Effect of an arrow key in the tree, as in the ARIA tree pattern. */
+/** Effect of an arrow key, Home or End in the tree, as in the ARIA tree pattern. */
 export function move(
   rows: readonly TreeRow[],
   visible: readonly number[],

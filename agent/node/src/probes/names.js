@@ -65,7 +65,7 @@ function guess(path) {
 }
 
 /**
- * A number, a UUID, a long hexadecimal string, or a segment too long to be a word, becomes `{id}`.
+ * A part of a path that is a number, a UUID, a long hexadecimal string, or too long to be a word, becomes `{id}`.
  * @param {string} part
  */
 function shape(part) {

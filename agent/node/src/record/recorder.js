@@ -61,7 +61,7 @@ export class Recorder {
     this.active = [];
     /** @type {SegmentPart[]} */
     this.spare = [];
-    /** The last internal error; logged. @type {unknown} */
+    /** The latest internal error; null when it has been logged. @type {unknown} */
     this.lastFault = null;
     /** Exceptions that were recorded. @type {WeakSet<object>} */
     this.told = new WeakSet();

@@ -85,7 +85,7 @@ export class Samples {
     this.outbox.end(TAG.ENTRY, 0, 0, 1);
   }
 
-  /** @param {Labels} labels @returns {number} 0 if the labels are not valid */
+  /** @param {Labels} labels @returns {number} 0 if the labels are not valid or there are too many series */
   #series(labels) {
     const key = typeof labels === 'string' ? labels : JSON.stringify(labels);
     const known = this.known.get(key);

@@ -14,7 +14,7 @@ export class Clock {
   /** @param {() => number} [wall] ms since the epoch; may jump in either direction */
   constructor(wall = Date.now) {
     this.wall = wall;
-    /** Time of `now() === 0` as measured when the process began. */
+    /** The time at which `now()` was 0, as measured when the process began, ns since the epoch. */
     this.originNs =
       BigInt(Math.floor(performance.timeOrigin)) * 1_000_000n + BigInt(Math.round((performance.timeOrigin % 1) * MS));
     this.originMs = performance.timeOrigin;

@@ -32,7 +32,7 @@ def guessed(path: str) -> str:
 
 
 def _is_id(part: str) -> bool:
-    """True for a number, a UUID, a long hexadecimal string, or a segment too long to be a word."""
+    """True for a number, a UUID, a long hexadecimal string, or a part of the path too long to be a word."""
     if len(part) > _SEGMENT_CHARS_MAX:
         return True
     if not _HEX.fullmatch(part):

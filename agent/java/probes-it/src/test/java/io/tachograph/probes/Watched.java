@@ -114,7 +114,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.toList());
     }
 
-    /** The class path of the program: the classes and libraries of this module, without any agent. */
+    /** The class path of the program: classes and libraries of this module, without any agent. */
     private static String classPath() {
         return Arrays.stream(
                         System.getProperty("java.class.path")

@@ -7,9 +7,9 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Logs outages of the server: each outage, but at most one per minute, and the end of each outage
- * with the number of records dropped during it. The latest of these lines therefore shows whether there is
- * a connection. There is one exception: an outage that begins less than a minute after the previous
- * line is logged at the end of that minute, even if the outage has already ended.
+ * with the number of records dropped during it. The latest of these lines therefore shows whether
+ * there is a connection. There is one exception: an outage that begins less than a minute after the
+ * previous line is logged at the end of that minute, even if the outage has already ended.
  *
  * <p>Before: {@link Link}.
  */

@@ -24,7 +24,7 @@ public final class FrameReader {
     private int type;
     private byte[] body;
 
-    /** The bytes are not from a server of this protocol. */
+    /** The bytes are damaged, or not from a server of this protocol. */
     public static final class Damaged extends Exception {
         private static final long serialVersionUID = 1;
 

@@ -66,7 +66,7 @@ class RingTest {
         long entered;
         volatile Throwable fault;
 
-        /** The ends of calls that other threads must perform; null if there are none. */
+        /** Ends of calls for another thread to perform; null if all calls end on their thread. */
         Queue<Runnable> handed;
 
         Caller(Buffers buffers, int number, long seed) {

@@ -61,7 +61,7 @@ class TokenTest {
     }
 
     @Test
-    void longOnesAndEmptyFilesAreRefused() throws Exception {
+    void longValuesAndEmptyFilesAreRefused() throws Exception {
         fails(value("5".repeat(257)), "token: " + FORM);
         for (String content : new String[] {"", "\n", "5".repeat(257), "5".repeat(1_000_000)}) {
             Path path = written(content);
