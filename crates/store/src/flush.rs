@@ -325,7 +325,7 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
 /// Cuts the journal to the flushed records, so that a recovery does not read the remains of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
-    if !journal.cut || Mutation::FlushedJournalNotCut.is_on() {
+    if !journal.cut {
         return Ok(());
     }
     flusher

@@ -47,7 +47,6 @@ mutations! {
     RetentionTooShort: "retention deletes records before their time",
     FailedMarkNotCut: "a torn mark stays in the journal",
     BrokenJournalNotCut: "the next journal begins while the broken one still has refused batches",
-    FlushedJournalNotCut: "a broken journal is flushed and not cut, so that a start reads refused batches",
     FailedSegmentMarkNotCut: "a torn mark stays in the segment",
     FailedSealNotCut: "the torn end of a seal stays in the segment",
     ManifestNotRewritten: "a manifest whose write failed is not written again before the next row",
@@ -57,7 +56,6 @@ mutations! {
     StorageFailureAcknowledged: "the recorder acknowledges a frame that the disk refused",
     FramesWithoutOrigin: "the recorder appends frames without their numbers",
     WelcomeAheadOfDisk: "WELCOME names a frame that is not on disk",
-    SessionNotTakenOver: "a connection begins while an older one of its session still appends",
 }
 
 #[cfg(feature = "mutations")]

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tacho_ingest::wire::Ping;
-use tacho_store::mutation::Mutation;
 use tokio::sync::watch;
 
 /// Limit on the sessions whose reported totals are kept. If a removed session reconnects, its totals are counted from zero again.
@@ -43,10 +42,6 @@ impl Sessions {
                 Err(older) => older,
             };
             older.send_replace(true);
-            if Mutation::SessionNotTakenOver.is_on() {
-                self.table().sessions.remove(&id);
-                continue;
-            }
             older.closed().await;
         }
     }
