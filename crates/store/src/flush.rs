@@ -312,7 +312,8 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
     let mut backoff = Backoff::of_store(options.flush_wait_first, options.flush_wait_max, flusher.id);
     while let Err(error) = step().await {
         let wait = backoff.next_wait();
-        tracing::error!(%error, wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX), "flush failed, records stay in the journal");
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        tracing::error!(%error, wait_ms, "flush failed, records stay in the journal");
         flusher.counters.flush_failures.add(1);
         flusher.progress.send_modify(|progress| {
             progress.failures += 1;
