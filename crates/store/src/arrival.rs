@@ -173,6 +173,9 @@ pub struct Arrival {
 
 impl Arrival {
     /// Checks the limits that the later steps rely on.
+    ///
+    /// # Errors
+    /// `Invalid` when a record breaks a limit.
     pub fn check(batch: Arc<Batch>, origin: Option<Origin>) -> Result<Self> {
         batch.entries.iter().try_for_each(check_entries)?;
         batch.executions.iter().try_for_each(check_executions)?;

@@ -155,7 +155,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     journals.last()
 }
 
-/// Returns the counts of the chunks that were put into the driver.
+/// Puts the chunks of a generation into the driver. Returns their counts.
 async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
     let groups = home::shares(&flusher.index.read(), generation).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
@@ -293,7 +293,7 @@ async fn put(flusher: &Flusher, rows: Vec<Row>) {
     }
 }
 
-/// All attempts put the same keys, because a failed attempt may have put its rows.
+/// The rows that an attempt puts. All attempts put the same keys, because a failed attempt may have put its rows.
 fn rows_of_attempt(rows: &[Row], attempt: u32) -> Vec<Row> {
     let mut rows = rows.to_vec();
     if Mutation::RetriedRowsRenamed.is_on() && attempt > 1 {
@@ -360,7 +360,8 @@ async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.progress.send_modify(|progress| progress.flushed = generation.number);
 }
 
-/// If the file cannot be removed, the next start recognises that its generation was flushed.
+/// Removes the journal of a flushed generation, or quarantines it if it has damaged records. If that fails, the next start
+/// recognises that the generation was flushed.
 fn remove_journal(flusher: &Flusher, generation: &Generation) {
     let path = &generation.journal.path;
     let (disk, directory) = (&*flusher.options.disk, &flusher.directory);

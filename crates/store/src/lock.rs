@@ -34,6 +34,9 @@ pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the o
 
 impl DirectoryLock {
     /// Locks `directory`. Creates it if it is missing.
+    ///
+    /// # Errors
+    /// `Locked` when another process uses the directory; `Io` when the directory or its lock file cannot be created or locked.
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);

@@ -73,11 +73,11 @@ pub struct RecordSpace {
 }
 
 impl RecordSpace {
-    /// Whether new records may be written. A flush takes at most as much space in the driver as the journal takes now.
+    /// Checks whether new records may be written. A flush takes at most as much space in the driver as the journal takes now.
     /// That space and the reserve are kept free.
     ///
     /// # Errors
-    /// `StorageFull`.
+    /// `StorageFull` when less space than that is free.
     pub fn check(&self) -> Result<()> {
         if self.reserve_bytes == 0 {
             return Ok(());

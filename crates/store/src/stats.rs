@@ -24,7 +24,7 @@ impl std::ops::AddAssign for Stored {
 /// Statistics at one moment. Fields not marked "now" count since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Now: series by kind, in the order of `Kind::ALL`.
+    /// Now: number of series of each kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
     /// Now: contents of the driver by kind. Kept over restarts.
     pub stored: [Stored; 3],

@@ -27,7 +27,7 @@ const DELETE: u8 = 1;
 /// Used in the index only: the row has the same partition as the previous row.
 const SAME_PARTITION: u8 = 2;
 
-/// The content of one row.
+/// Whether a row puts a value or deletes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Put,
@@ -100,7 +100,7 @@ impl RowHead {
         ROW_HEAD_BYTES + self.partition + self.clustering + self.value
     }
 
-    /// The row with this head, of bytes that begin with the head and have the length of the row.
+    /// The row with this head. `bytes` begin with the head and have the length of the row.
     fn row<'a>(&self, bytes: &'a [u8]) -> Option<RowRef<'a>> {
         let (partition, rest) = bytes.get(ROW_HEAD_BYTES..)?.split_at_checked(self.partition)?;
         let (clustering, value) = rest.split_at_checked(self.clustering)?;
@@ -231,6 +231,9 @@ pub fn encode_header(number: u32) -> Vec<u8> {
 
 /// Whether the file starts with the header of this segment. Returns `false` if the header is damaged. The file can then still be
 /// read, because the file name and the manifest contain the same facts.
+///
+/// # Errors
+/// `Version` for a segment of a newer version.
 pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
     if header[..] == *encode_header(number) {

@@ -69,10 +69,12 @@ impl Sequence {
         self.taken
     }
 
+    /// Takes the number of the next frame, and decides how to handle the frame. The first frame may have any number up to
+    /// [`SEQ_FIRST_MAX`], because the session may be old, and the server may have lost its state or run on an older copy of its
+    /// data.
+    ///
     /// # Errors
-    /// `Malformed` for a number that is too far from the last number. The first frame may have any number up to
-    /// [`SEQ_FIRST_MAX`], because the session may be old. The server may also have lost its state, or run on an older
-    /// copy of its data.
+    /// `Malformed` for a number that is too far above the last number.
     pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
         let most = self.taken.saturating_add(SEQ_JUMP_MAX).max(if self.begins { SEQ_FIRST_MAX } else { 0 });
         if seq > most {

@@ -44,37 +44,37 @@ pub mod feature {
     pub const RECORDS: u64 = 1;
 }
 
-/// Bytes of one frame's body. The limit bounds the memory of a connection. Senders aim at 64 KiB.
+/// Limit on the bytes of one frame's body. It bounds the memory of a connection. Senders aim at 64 KiB.
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
 /// Largest step between the numbers of two consecutive DATA frames of a connection.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
 /// Largest number of a connection's first frame. A server may have lost its data, so the number may be large; the limit
 /// allows decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
-/// Number of ids of one kind on one connection.
+/// Limit on the ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
-/// Bytes of all strings in the dictionary of a connection.
+/// Limit on the bytes of all strings in the dictionary of a connection.
 pub const DICT_BYTES_MAX: usize = 16_777_216;
-/// Number of pairs in HELLO. They describe a process.
+/// Limit on the pairs in HELLO, which describe a process.
 pub const HELLO_PAIRS_MAX: usize = 32;
-/// Bytes of all pairs in HELLO. The server keeps them as long as the connection is open.
+/// Limit on the bytes of all pairs in HELLO. The server keeps the pairs as long as the connection is open.
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
-/// Bytes of the token in HELLO.
+/// Limit on the bytes of the token in HELLO.
 pub const TOKEN_BYTES_MAX: usize = 256;
 /// Heartbeat interval of each side, ms. A connection ends after three intervals without a frame.
 pub const HEARTBEAT_MS: u64 = 5_000;
-/// Rejects of one frame that are named. Further rejects are only counted.
+/// Limit on the rejects of one frame that are named. Further rejects are only counted.
 pub const REJECTS_MAX: usize = 16;
 const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
-/// Rules of one PROBES frame, and maximum number of rules of a server.
+/// Limit on the rules of one PROBES frame, and on the rules of a server.
 pub const PROBE_RULES_MAX: usize = 1_000;
-/// Bytes of the pattern of one rule.
+/// Limit on the bytes of the pattern of one rule.
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
-/// Fields of one declared record type.
+/// Limit on the fields of one declared record type.
 pub const RECORD_FIELDS_MAX: usize = 64;
-/// Bytes of a field's unit.
+/// Limit on the bytes of a field's unit.
 pub const RECORD_UNIT_BYTES_MAX: usize = 64;
-/// Operations in one PROBED frame. The client lists the operations that are called most often.
+/// Limit on the operations in one PROBED frame. The client lists the operations that are called most often.
 pub const PROBED_MOVED_MAX: usize = 256;
-/// Bytes of a text in PROBED that are kept. A longer text is truncated.
+/// Limit on the bytes of a text in PROBED that are kept. A longer text is truncated.
 pub const PROBED_TEXT_BYTES_MAX: usize = 512;

@@ -30,7 +30,7 @@
 //! functions need all samples of a window (`quantile_over_time`).
 //!
 //! A few functions return a *range vector*: `derivative`, `moving_avg`, `keep_outliers_iqr`. They replace the samples
-//! in each window when the window is read; its bounds do not change. Such a function can be the argument of another
+//! in each window when the window is read; the bounds of the window do not change. Such a function can be the argument of another
 //! function of ranges, as in `max_over_time(derivative(x[1h]))`. It can also be the answer of an instant query (a
 //! matrix). A range query refuses it, as it refuses `x[1h]`.
 //!

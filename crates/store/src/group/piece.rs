@@ -18,7 +18,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// `None` for an empty column.
+    /// The part of an open column; `None` if the column is empty.
     pub fn of_column(place: Place, column: Column) -> Option<Self> {
         let times = Times::new(&column.at).filter(|times| !times.is_empty())?;
         Some(Self { place, times, values: column.values, moved: None })
@@ -36,7 +36,7 @@ impl Part {
         self.times.last().unwrap_or(i64::MIN)
     }
 
-    /// The part without the samples that `hides` masks.
+    /// The part without the samples at the times that `hides` accepts; `None` if no sample is left.
     pub fn without(self, hides: impl Fn(Timestamp) -> bool) -> Option<Self> {
         if !self.times.iter().any(&hides) {
             return Some(self);

@@ -115,6 +115,9 @@ pub fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Decodes one copy of the header. The inner error is the reason why it cannot be read.
+///
+/// # Errors
+/// `Version` for a journal of a newer version.
 pub fn decode_one(bytes: &[u8], path: &Path) -> Result<Result<One, String>> {
     let Some(fixed) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Ok(Err("journal without a header".into()));
@@ -194,7 +197,8 @@ pub fn take_record(bytes: &[u8]) -> Option<&[u8]> {
     (crc == u32::from_le_bytes([c0, c1, c2, c3])).then_some(payload)
 }
 
-/// Length of the payload of the record at the start of `bytes`, from its head. The record may be damaged or incomplete.
+/// Length of the payload of the record at the start of `bytes`, from its head. The record may be damaged or incomplete. `None` if
+/// no record starts there, or if the length is above the limit.
 pub fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = *bytes.first_chunk()?;
     let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;

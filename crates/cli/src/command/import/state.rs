@@ -71,7 +71,7 @@ impl Refused {
     }
 }
 
-/// The state and the path of its file. There is no file for standard input, which cannot be read again.
+/// The state and the path of its file. Without `--state`, there is no file for standard input, which cannot be read again.
 pub struct Keeper {
     path: Option<PathBuf>,
     /// Whether this run created the state file and has sent nothing yet. Such a file can be deleted.
@@ -91,7 +91,7 @@ pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
 }
 
 impl Keeper {
-    /// Loads the saved state, or creates a new one.
+    /// Loads the saved state of this import, or creates a new one. Saves it.
     pub fn open(
         path: Option<&Path>,
         files: &[PathBuf],
@@ -130,7 +130,8 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Must be called before sending, because a piece may be stored even if no response arrives.
+    /// Notes that pieces are sent from now on. Must be called before sending, because a piece may be stored even if no response
+    /// arrives.
     pub const fn sends(&mut self) {
         self.idle = false;
     }
@@ -165,7 +166,7 @@ impl Keeper {
         std::fs::read(self.checkpoint_path()?).ok()
     }
 
-    /// Called when the import is complete.
+    /// Saves that the import is complete, and deletes the checkpoint.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.state.done = true;
         self.save()?;

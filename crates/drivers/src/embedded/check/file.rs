@@ -159,7 +159,8 @@ impl Image {
     /// Reads a file completely.
     ///
     /// # Errors
-    /// `Io` if a retry may help, and `Version`.
+    /// `Io` when the file cannot be read for another reason than damage, so that a retry may help; `Version` when a newer version
+    /// wrote it.
     pub fn check_file(&self, number: u32, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let Some(opened) = self.files.iter().find(|opened| opened.number() == number) else {
             return Ok(FileChecked::default());

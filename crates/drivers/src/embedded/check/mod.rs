@@ -53,7 +53,7 @@ impl Image {
     /// Opens a directory. `prefix`: the directory's name in findings, with a slash.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote the directory, and `Io`.
+    /// `Version` when a newer version wrote the directory; `Io` when the directory cannot be listed or a file cannot be opened.
     pub fn open(directory: &Path, prefix: &str) -> Result<Self> {
         let names = names::Names { directory, prefix };
         let Held { found, manifest, files: held, wrong } = hold(directory)?;
