@@ -29,7 +29,8 @@ export async function launch() {
   return chromium.launch({ executablePath: executable(), headless: true, args: FLAGS });
 }
 
-/** Opens an address of the page. `faults` collects console errors, exceptions and violations of the security policy. */
+/** Opens an address of the page. `faults` collects console errors, exceptions, responses with a status from 500 on,
+ *  and violations of the security policy. */
 export async function open(
   browser,
   place,
@@ -75,12 +76,12 @@ export function colorsOf(page, selector) {
     });
 }
 
-/** Texts of all elements, trimmed. */
+/** Texts of all elements that match the selector, trimmed. */
 export async function texts(page, selector) {
   return (await page.locator(selector).allTextContents()).map((text) => text.trim());
 }
 
-/** Waits until a condition on the page is true. */
+/** Waits until a condition on the page is true. Throws an exception if it is still false after this time. */
 export async function until(what, check, milliseconds = 15_000) {
   const deadline = Date.now() + milliseconds;
   while (Date.now() < deadline) {

@@ -1,4 +1,4 @@
-// Pages that read a damaged chunk show a warning. Uses its own server with a flipped bit in its data.
+// Pages that read a damaged chunk show a warning. The test starts its own server and flips one bit of its data.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -10,7 +10,7 @@ let begin;
 
 const TRACE = '0f1e2d3c4b5a6978ecd7ba92fd62a5d4';
 
-/** A log of two lines, an order from a call, and a table of rows, within the last minute. */
+/** Writes a log of two lines, two objects with the same members, and an order with a trace id, all within the last minute. */
 before(async () => {
   browser = await launch();
   begin = Math.floor(Date.now() / 1000) - 40;

@@ -11,7 +11,7 @@ after(() => browser.close());
 
 const QUERY = 'sum by (kind) (rate(tacho_records_received_total[1m]))';
 
-test('metrics are listed, and a selected one is charted', async () => {
+test('metrics are listed, and a click on one opens its query', async () => {
   const { page, faults, close } = await open(browser, '#/explore?range=5m');
   await page.locator('.metrics a').first().waitFor();
   const names = await texts(page, '.metrics a');

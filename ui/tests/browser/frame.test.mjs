@@ -119,7 +119,7 @@ for (const theme of ['light', 'dark']) {
 }
 
 for (const place of PAGES) {
-  test(`${place} fits 900 pixels in the dark and has one heading`, async () => {
+  test(`${place} fits 900 pixels in the dark, has one heading, and names all its controls`, async () => {
     const { page, faults, close } = await open(browser, place, { theme: 'dark', width: 900, height: 800 });
     await page.locator('h1').waitFor();
     await page.waitForLoadState('networkidle');

@@ -28,6 +28,6 @@ test.each([
   ['a=1', { b: 'x', c: '', d: undefined }, 'a=1&b=x'],
   ['q=1&q=2', { q: ['3', '4'] }, 'q=3&q=4'],
   ['a=1', { a: 5 }, 'a=5'],
-])('%s with changes', (before, changes, after) => {
+])('%s with the changes %j becomes %s', (before, changes, after) => {
   expect(withChanges(new URLSearchParams(before), changes).toString()).toBe(after);
 });

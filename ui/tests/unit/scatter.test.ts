@@ -36,7 +36,7 @@ test('the axis of a truncated list shows the range of its traces', () => {
   expect(extent(marks.slice(1), window)).toBe(window);
 });
 
-test('marks are between the edges, and their positions convert back', () => {
+test('marks are between the edges, and their positions convert back to times and durations', () => {
   const scale = scaleOf(
     [
       { at: 0, duration: 1e6 },

@@ -24,7 +24,7 @@ function answers(status: number, body = '{}'): Request[] {
   return asked;
 }
 
-test('a refused request leads to the login, once with the reason', async () => {
+test('a refused request leads to the login, which gives the reason if a session has ended', async () => {
   answers(401, '{"errorType":"unauthorized","error":"this server requires a token"}');
   const ask = () => api.status(new AbortController().signal);
   await expect(ask()).rejects.toThrow(ApiError);

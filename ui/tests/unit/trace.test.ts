@@ -13,7 +13,7 @@ import {
 } from '../../src/trace/icicle';
 import { belowDepth, move, reveal, rowsOf, summary, visibleRows } from '../../src/trace/tree';
 
-/** `a` 0..100 calls `b` 10..40 (calls `c` 20..30) and `d` 50..90. Written as `id parent start end`. */
+/** `a` 0..100 calls `b` 10..40, which calls `c` 20..30, and `d` 50..90. Each line is `id parent start end`. */
 const TREE = ['a - 0 100', 'b a 10 40', 'c b 20 30', 'd a 50 90'];
 
 function spans(lines: string[]): Span[] {
@@ -70,7 +70,8 @@ describe('tree', () => {
     expect(reveal(rows, same, 1)).toBe(same);
   });
 
-  test('all rows but the roots can be collapsed', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
+  test('all rows below the roots that have children can be collapsed', () =>
+    expect([...belowDepth(rows, 1)]).toEqual(['b']));
 
   test.each([
     ['down', 0, [], { to: 1 }],
@@ -91,7 +92,7 @@ describe('tree', () => {
     expect(move(rows, visibleRows(rows, collapsed), collapsed, from, step)).toEqual(expected);
   });
 
-  test('10,000 spans, each the child of the one before', () => {
+  test('10,000 spans, each the child of the one before, have their depths', () => {
     const deep = rowsOf(
       spans(
         Array.from({ length: 10_000 }, (_, index) => `s${index} ${index === 0 ? '-' : `s${index - 1}`} ${index} 20000`),
@@ -101,7 +102,7 @@ describe('tree', () => {
     expect(visibleRows(deep, closed('s5'))).toHaveLength(6);
   });
 
-  test('summary', () => {
+  test('a summary lists the services and counts errors and threads', () => {
     const list = spans(TREE);
     Object.assign(list[1] ?? {}, { outcome: 'failed', service: 'other', thread: 'u' });
     expect(summary(list)).toEqual({ services: ['s', 'other'], errors: 1, threads: 2 });
