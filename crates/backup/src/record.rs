@@ -146,6 +146,8 @@ impl Record {
         Ok(bytes)
     }
 
+    /// Decodes a record and compares it with its checksum and id.
+    ///
     /// # Errors
     /// `Version` for a newer version; `Corrupt` for any other bytes that are not the record with this id.
     pub fn decode(bytes: &[u8], id: &Id) -> Result<Self> {

@@ -46,7 +46,7 @@ impl Source {
     /// A directory that no server uses. It cannot be opened for writing until the source is dropped.
     ///
     /// # Errors
-    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files; `Io`.
+    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files; `Io` if it cannot be read.
     pub fn at_rest(data: &Path) -> Result<Self> {
         let (mut locks, mut unlocked) = (Vec::new(), Vec::new());
         for folder in ["", "chunks", "journal"].map(|name| data.join(name)) {
@@ -111,7 +111,7 @@ impl Source {
     /// Checks that no server has begun to use a directory that had no lock files.
     ///
     /// # Errors
-    /// `Locked`.
+    /// `Locked` when a server has used or uses the directory; `Io` when a lock file cannot be opened.
     pub(crate) fn check_at_rest(&self) -> Result<()> {
         for folder in &self.unlocked {
             if DirectoryLock::share(folder)?.is_some() {
@@ -154,7 +154,7 @@ impl OpenFile {
     /// Reads the next bytes of the file into `part`. Returns their number; 0 at the end.
     ///
     /// # Errors
-    /// `Corrupt` if the file became shorter; `Io`.
+    /// `Corrupt` if the file became shorter; `Io` if it cannot be read.
     pub fn read(&mut self, part: &mut [u8]) -> Result<usize> {
         let wanted = usize::try_from(self.left).map_or(part.len(), |left| left.min(part.len()));
         if wanted == 0 {

@@ -51,7 +51,7 @@ impl<'a> Columns<'a> {
         self.next(role, |tag, bytes| text::decode(tag, bytes, count, 0))
     }
 
-    /// Fails if columns are left.
+    /// Checks that no columns are left.
     pub(crate) fn end(&self) -> Result<(), Error> {
         if self.infos.is_empty() { Ok(()) } else { Err(Error::limit("columns", self.infos.len(), 0)) }
     }

@@ -28,7 +28,7 @@ pub trait Rows: Send {
         true
     }
 
-    /// Called at the end of a file. A message if the end is incomplete, because the file may be truncated.
+    /// A message if the end of the file is incomplete, because the file may be truncated. Called at the end of a file.
     fn lacks(&self) -> Option<String> {
         None
     }

@@ -112,6 +112,8 @@ impl TimeReader {
         Self { format, zone, ambiguous: 0 }
     }
 
+    /// Reads a time in the format of this reader.
+    ///
     /// # Errors
     /// If the text is not a time; the error names the reason and the text.
     pub fn read(&mut self, text: &str) -> Result<Timestamp, String> {

@@ -98,7 +98,7 @@ fn check_refused(reason: &str, build: impl FnOnce(&mut DataFrame)) {
     assert_eq!(data.batch.samples[0].samples, [sample(BASE), sample(BASE + 1)], "{reason}");
 }
 
-/// `record` is the bytes after its tag and length.
+/// Checks that a record of these bytes is refused. `record` has the bytes after its tag and length.
 fn check_raw(reason: &str, tag: u8, record: &[u8]) {
     check_refused(reason, |frame| frame.raw(tag, record));
 }

@@ -216,6 +216,8 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
+    /// Compiles a pattern that must match the whole text.
+    ///
     /// # Errors
     /// If the pattern is invalid or too costly.
     pub fn new(pattern: &str) -> Result<Self, String> {

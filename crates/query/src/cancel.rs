@@ -19,6 +19,8 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Checks that the query was not cancelled.
+    ///
     /// # Errors
     /// If the query was cancelled.
     pub fn check(&self) -> Result<(), Error> {

@@ -9,6 +9,8 @@ use tacho_store::{Error, ErrorKind, Result, refuse_newer_journals};
 
 use crate::{access, control, record_types, versioned};
 
+/// Refuses a data directory with a file or a journal of a newer version.
+///
 /// # Errors
 /// `Version` if a file has a newer version than this program reads. Files that cannot be read are left to the code that needs
 /// them.

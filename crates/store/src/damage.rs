@@ -79,6 +79,8 @@ impl Damages {
         self.more
     }
 
+    /// Checks that no record is missing.
+    ///
     /// # Errors
     /// `Corrupt` when any record is missing. The message describes the first missing part.
     pub fn check(&self) -> Result<()> {
@@ -99,6 +101,8 @@ pub struct Read<T> {
 }
 
 impl<T> Read<T> {
+    /// The records, if none is missing.
+    ///
     /// # Errors
     /// `Corrupt` when any record is missing.
     pub fn whole(self) -> Result<T> {

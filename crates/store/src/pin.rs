@@ -47,7 +47,8 @@ pub struct Pinned {
 /// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
-/// `Invalid` if the file system has no hard links, or forbids them for files of other users (`protected_hardlinks`); `Io`.
+/// `Invalid` if the file system has no hard links, forbids them for files of other users (`protected_hardlinks`), or is not that
+/// of `into`; `Io` if the link cannot be made for another reason.
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let linked = make_directory(into).and_then(|()| std::fs::hard_link(from, into.join(name)));
     linked.map_err(|error| match error.kind() {

@@ -362,8 +362,8 @@ impl Store {
     ///
     /// # Errors
     /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when
-    /// too many deletions or patterns are pending; `Closed`; the error of the driver. After an error of the driver, the deletion
-    /// may still take effect after a restart.
+    /// too many deletions or patterns are pending; `Closed` when the store is closed; the error of the driver. After an error of
+    /// the driver, the deletion may still take effect after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());

@@ -134,6 +134,8 @@ impl Row {
 }
 
 impl Tables {
+    /// Parses and checks the tables of settings and messages.
+    ///
     /// # Errors
     /// If a table is invalid; the error names the file and the row.
     pub fn parse(settings: &str, messages: &str) -> Result<Self, String> {

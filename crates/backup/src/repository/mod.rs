@@ -161,6 +161,8 @@ impl Repository {
         })
     }
 
+    /// Checks that this is a backup repository of a known version.
+    ///
     /// # Errors
     /// `Invalid` if there is no repository; `Version` if a newer version made it; `Corrupt` if the format file is damaged.
     pub fn check_format(&self) -> Result<()> {
@@ -255,8 +257,8 @@ impl Repository {
     /// Reads an object to its end. Passes all parts to `each`, and checks length and hash.
     ///
     /// # Errors
-    /// `Corrupt` if the object is missing or has other bytes; the error of `each`; `Io`. After an error, `each` may have
-    /// received some of the bytes.
+    /// `Corrupt` if the object is missing or has other bytes; the error of `each`; the error of the place if the object cannot be
+    /// read. After an error, `each` may have received some of the bytes.
     pub fn read_object(
         &self,
         hash: Hash,

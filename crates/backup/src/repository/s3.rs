@@ -43,6 +43,8 @@ pub struct S3 {
 }
 
 impl S3 {
+    /// Prepares access to `s3://BUCKET/PREFIX`, with the variables of the environment. Sends no request.
+    ///
     /// # Errors
     /// `Invalid` for an address without a bucket or with an unusable prefix, and for unusable variables of the environment.
     pub fn new(address: &str) -> Result<Self> {

@@ -59,6 +59,8 @@ impl Lease {
         Arc::new(Self { address: address.to_owned(), clock, state: Mutex::new(State::Free) })
     }
 
+    /// Checks that the lock was renewed in time, if it is held.
+    ///
     /// # Errors
     /// `Unavailable` if the lock has expired or was removed.
     pub fn check(&self) -> Result<()> {
@@ -136,7 +138,7 @@ impl S3 {
     /// may stand still, so the time alone does not prove it.
     ///
     /// # Errors
-    /// `Unavailable`.
+    /// `Unavailable` if the lock has expired or was removed; the error of the request.
     pub(super) fn confirm_lock(&self) -> Result<()> {
         if let Some(path) = self.lease.path() {
             match self.runtime.block_on(self.store.head(&path)) {

@@ -69,7 +69,7 @@ impl Texts {
 trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// `None` if the strings do not suit the codec. A codec that is no longer written has no encoder.
+    /// Encodes strings. `None` if the strings do not suit the codec. A codec that is no longer written has no encoder.
     fn encode(&self, _: Strings<'_>, _depth: u8, _: &Encoding) -> Option<Vec<u8>> {
         None
     }

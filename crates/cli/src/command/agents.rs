@@ -133,6 +133,8 @@ struct Outage {
 }
 
 impl Outage {
+    /// Reports a failed request on stderr, once for each message.
+    ///
     /// # Errors
     /// When no server has responded since the start.
     fn report_outage(&mut self, failure: Failure) -> Result<(), Failure> {

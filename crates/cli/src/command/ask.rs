@@ -115,6 +115,8 @@ impl Span {
         self.last.is_some() || self.start.is_some() || self.end.is_some()
     }
 
+    /// The range that the options select.
+    ///
     /// # Errors
     /// If the range ends before it begins.
     pub fn range(&self) -> Result<Range, Failure> {
@@ -191,6 +193,8 @@ impl Server {
     }
 }
 
+/// Checks that a path is a data directory.
+///
 /// # Errors
 /// If there is no data directory at this path, or the path cannot be inspected.
 pub fn check_data_directory(data: &Path) -> Result<(), Failure> {

@@ -38,7 +38,8 @@ pub struct Java {
 }
 
 impl Java {
-    /// `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use Java.
+    /// Finds the agent and the classes of the tests. Returns `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use
+    /// Java.
     pub fn new() -> Option<Self> {
         if std::env::var("TACHO_TEST_QUICK").is_ok_and(|value| value == "1") {
             eprintln!("skipped: the quick tests do not use Java");

@@ -103,6 +103,8 @@ impl Manifest {
         text.into_bytes()
     }
 
+    /// Decodes one copy of the manifest.
+    ///
     /// # Errors
     /// `Version` for a newer version; `Corrupt` for any other bytes that [`Self::write`] did not write.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
@@ -161,7 +163,7 @@ impl Manifest {
     /// Reads both copies and returns the later one.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote a copy; `Io`.
+    /// `Version` when a newer version wrote a copy; `Io` when a copy cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path) -> Result<Found> {
         let mut found = Found { manifest: None, damaged: Vec::new(), complete: false };
         let mut copies = Vec::new();

@@ -81,7 +81,7 @@ impl Spot<'_> {
         Ok(Err(Damage { value, reason: reason.to_owned() }))
     }
 
-    /// Returns `None` if the whole row must be read.
+    /// Reads only the selected parts of the value. Returns `None` if the whole row must be read.
     fn read_parts(&self, parts: &Choice<'_>) -> io::Result<Option<Bytes>> {
         let whole = self.place.value_bytes as usize;
         let mut front = vec![0; FRONT_BYTES];

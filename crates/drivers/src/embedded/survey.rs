@@ -44,7 +44,8 @@ impl Survey {
     /// Reads all segments of a directory and fills the index.
     ///
     /// # Errors
-    /// `Corrupt` when files are missing, too short, or not in the manifest; `Version`; `Io`.
+    /// `Corrupt` when files are missing, too short, or not in the manifest; `Version` when a newer version wrote the directory;
+    /// `Io` when a file cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
         let mut found = Manifest::read(disk, directory)?;
         for (name, why) in &found.damaged {

@@ -101,7 +101,7 @@ impl Inner {
         self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&number).cloned()
     }
 
-    /// Returns `None` if the segment has more bytes to read.
+    /// Reads the next part of the segment. Returns `None` if the segment has more bytes to read.
     fn read_on(&self, current: &mut Current, file: &dyn ReadFile) -> Result<Option<Read>> {
         let Current { number, bytes, expect, at, crc } = current;
         let mut part = vec![0; in_memory(PART_BYTES.min(*bytes - *at))];

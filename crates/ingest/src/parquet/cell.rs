@@ -53,7 +53,8 @@ pub enum Cell {
 }
 
 impl Kind {
-    /// `None` for types that a series cannot hold, such as lists, maps, intervals, times of day, geometries.
+    /// The kind of the cells of a column. `None` for types that a series cannot hold, such as lists, maps, intervals, times of
+    /// day, geometries.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         if column.max_rep_level() > 0 {
             return None;

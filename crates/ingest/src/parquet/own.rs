@@ -59,6 +59,8 @@ fn label(column: &str) -> String {
     column.strip_prefix(LABEL).unwrap_or(column).to_owned()
 }
 
+/// The roles of the columns in a file that `tacho export` wrote.
+///
 /// # Errors
 /// If a column is missing; the error names it.
 pub fn plan(columns: Vec<Column>) -> Result<Plan, String> {

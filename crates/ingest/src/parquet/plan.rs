@@ -49,8 +49,11 @@ impl Shape {
 }
 
 impl Plan {
+    /// Determines the roles of the columns from the footer and the given options.
+    ///
     /// # Errors
-    /// If an option is missing or the file cannot be read; the error names the option or the reason.
+    /// If two columns have the same name, no column holds values, or an option is missing or does not suit the file. The error
+    /// names the reason.
     pub fn of(file: &FileMetaData, given: &Given) -> Result<Self, String> {
         let columns: Vec<Column> = file
             .schema_descr()

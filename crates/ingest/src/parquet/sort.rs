@@ -50,6 +50,8 @@ struct Table<'a> {
 type Fault = (usize, String);
 
 impl Sorter {
+    /// `base` has the labels of every series.
+    ///
     /// # Errors
     /// If a column name cannot be the name of a series; the error names the column.
     pub fn new(plan: Plan, base: Vec<(String, String)>) -> Result<Self, String> {

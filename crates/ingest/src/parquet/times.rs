@@ -78,6 +78,8 @@ impl Times {
         (!self.kind.is_time()).then_some(&self.format)
     }
 
+    /// Reads the time in a cell of the time column.
+    ///
     /// # Errors
     /// If the cell is not a time; the error names the reason.
     pub fn read(&mut self, cell: &Cell) -> Result<Timestamp, String> {

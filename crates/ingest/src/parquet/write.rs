@@ -63,6 +63,8 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self { file, labels, kind, runs, samples, entries, rows: 0, bytes: 0, rows_max })
     }
 
+    /// Appends samples of one series.
+    ///
     /// # Errors
     /// If `out` cannot be written.
     pub fn samples(&mut self, labels: &Arc<Labels>, samples: &[Sample]) -> Result<()> {
@@ -76,6 +78,8 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
+    /// Appends entries of one series.
+    ///
     /// # Errors
     /// If `out` cannot be written.
     pub fn entries(&mut self, labels: &Arc<Labels>, entries: &[Entry]) -> Result<()> {

@@ -99,7 +99,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Fails if `service`, `host` or `instance` in HELLO exceeds the limit of a label's value.
+    /// Begins a session. Fails if `service`, `host` or `instance` in HELLO exceeds the limit of a label's value.
     pub fn new(hello: &Hello) -> Result<Self, Error> {
         let executions = execution_labels(hello)
             .map_err(|error| Error::Unexpected { what: format!("pair in HELLO: {error}") })?;

@@ -260,7 +260,8 @@ impl ServerFrame {
         }
     }
 
-    /// `None` for a type that this version of the client does not support. Such a frame is skipped.
+    /// Decodes a frame of the server. `None` for a type that this version of the client does not support. Such a frame is
+    /// skipped.
     pub fn decode(frame: Frame<'_>) -> Result<Option<Self>, Error> {
         let mut reader = Reader::new(frame.body);
         match FrameType::from_byte(frame.type_byte) {

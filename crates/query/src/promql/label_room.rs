@@ -53,8 +53,8 @@ impl LabelRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Called after a node is computed. `taken` is the number of bytes that remain after the node's operands and their
-    /// labels were released.
+    /// Sets the number of taken bytes. Called after a node is computed. `taken` is the number of bytes that remain after the
+    /// node's operands and their labels were released.
     pub fn settle(&self, taken: usize) {
         self.taken.store(taken, Ordering::Relaxed);
     }

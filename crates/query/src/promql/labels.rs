@@ -41,7 +41,7 @@ pub fn with(labels: &Labels, changes: &[(&str, &str)]) -> Result<Arc<Labels>, Er
     labels.map(Arc::new).map_err(refused)
 }
 
-/// Returns an error for a value above the limit, before the value is written.
+/// Checks the length of a label's value before the value is written.
 pub fn check_value(name: &str, bytes: usize) -> Result<(), Error> {
     if bytes <= LABEL_VALUE_BYTES_MAX {
         return Ok(());

@@ -220,7 +220,7 @@ pub struct Canvas<'l> {
 }
 
 impl Canvas<'_> {
-    /// Returns an error if the number of rows is above the limit, before the rows are allocated.
+    /// Checks the number of rows against the limit on points, before the rows are allocated.
     pub fn check_rows(&self, rows: usize) -> Result<(), Error> {
         let points = rows as u128 * self.grid.count as u128;
         if points > self.points_max as u128 {

@@ -121,6 +121,8 @@ impl View {
         damages
     }
 
+    /// Like [`Store::read_samples`], for series of this access.
+    ///
     /// # Errors
     /// As [`Store::read_samples`].
     pub async fn read_samples(
@@ -138,6 +140,8 @@ impl View {
         Ok(answer)
     }
 
+    /// Like [`Store::read_entries`], for a series of this access.
+    ///
     /// # Errors
     /// As [`Store::read_entries`].
     pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
@@ -147,6 +151,8 @@ impl View {
         self.store.read_entries(id, range).await
     }
 
+    /// Like [`Store::executions_within`], for a series of this access.
+    ///
     /// # Errors
     /// As [`Store::executions_within`].
     pub async fn executions_within(
@@ -162,6 +168,8 @@ impl View {
         self.store.executions_within(id, range, room, keep).await
     }
 
+    /// Like [`Store::read_chunks`], for a series of this access.
+    ///
     /// # Errors
     /// As [`Store::read_chunks`].
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {

@@ -26,7 +26,7 @@ pub fn read(path: &Path) -> Result<(Settings, Source), ConfigError> {
     parse(path, text)
 }
 
-/// `path` is for messages.
+/// Parses the text of a file. `path` is for messages.
 pub fn parse(path: &Path, text: String) -> Result<(Settings, Source), ConfigError> {
     let source = Source { path: path.into(), text };
     let settings = toml::from_str(&source.text).map_err(|e| ConfigError::Syntax {

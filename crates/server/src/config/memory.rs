@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// `None` when the system reports none of the limits.
+/// The memory that this process may use, bytes. `None` when the system reports none of the limits.
 pub fn usable_bytes() -> Option<usize> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();

@@ -104,7 +104,7 @@ fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut u
     })
 }
 
-/// `room`: bytes left for lists in this response.
+/// The report of an agent as JSON. `room`: bytes left for lists in this response.
 fn report_json(report: &Report, rule: Option<u64>, room: &mut usize) -> Value {
     let outcome =
         |id: u64, (matched, fault): (u64, &str)| json!({ "id": id, "matched": matched, "fault": fault });

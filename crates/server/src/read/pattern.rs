@@ -36,6 +36,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// Compiles a pattern.
+    ///
     /// # Errors
     /// The reason why the pattern is invalid.
     pub fn new(text: &str) -> std::result::Result<Self, String> {
@@ -58,6 +60,8 @@ impl Pattern {
         Ok(Self { regex, dfa, caches: Pool::new(new), states })
     }
 
+    /// Whether the pattern matches a part of the text.
+    ///
     /// # Errors
     /// `Limit` when the search would take too long.
     pub fn is_match(&self, text: &str) -> Result<bool> {

@@ -157,6 +157,8 @@ impl Reader {
         self.damages.clone().unwrap_or_default()
     }
 
+    /// Takes the records of a read. Collects its damages if unreadable records are allowed.
+    ///
     /// # Errors
     /// `Corrupt` when records cannot be read, unless that is allowed.
     fn take<T>(&mut self, Read { records, damages }: Read<T>) -> Result<T> {

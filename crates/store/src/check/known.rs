@@ -29,6 +29,8 @@ pub struct Known {
 }
 
 impl Known {
+    /// Reads the facts, the sessions, the series and the keys of a store. Skips unreadable rows.
+    ///
     /// # Errors
     /// `Version` for a row of a newer version, and errors of the driver.
     pub async fn read(driver: &dyn Driver) -> Result<Self> {
@@ -72,7 +74,7 @@ impl Known {
     }
 }
 
-/// Returns `None` for a malformed row.
+/// The decoded row; `None` for a malformed row. A row of a newer version stays an error.
 fn readable<T>(decoded: Result<T>) -> Result<Option<T>> {
     match decoded {
         Ok(decoded) => Ok(Some(decoded)),

@@ -33,6 +33,8 @@ impl Front {
         }
     }
 
+    /// Decodes the beginning of the journal file at `path`.
+    ///
     /// # Errors
     /// `Version` for a newer version; `Corrupt` if no part shows that the file is a journal.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {

@@ -87,7 +87,7 @@ struct Rules {
     values: usize,
 }
 
-/// Returns `None` if the group or the series is not in the index.
+/// The rules for a partition at the time `now`. `None` if its group or series is not in the index.
 fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules> {
     let index = upkeep.store.index.read();
     let labels: Vec<_> = match partition.kind {
@@ -178,7 +178,7 @@ async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
     Ok(())
 }
 
-/// Takes seconds of CPU time in the worst case, so it must not run on async worker threads.
+/// Computes the merges of a window. Takes seconds of CPU time in the worst case, so it must not run on async worker threads.
 fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen {

@@ -95,6 +95,8 @@ impl Tombstones {
         self.0.iter().map(|t| t.through).max().unwrap_or(0)
     }
 
+    /// Checks that one more deletion, with these matchers, stays within the limits.
+    ///
     /// # Errors
     /// `Limit` when a deletion with these matchers would exceed a limit. It may succeed when other deletions are done.
     pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {

@@ -336,7 +336,7 @@ fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     })
 }
 
-/// Fails unless the stream ends with its bytes.
+/// Checks that a stream of `bits` bits ends with its bytes.
 fn check_end(bytes: &[u8], bits: usize) -> Result<(), Error> {
     let wanted = bits.div_ceil(8);
     match bytes.len() {

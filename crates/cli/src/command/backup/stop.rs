@@ -37,6 +37,8 @@ impl Stop {
         Ok(stop)
     }
 
+    /// Checks whether the work may continue.
+    ///
     /// # Errors
     /// `Closed` if the work should end.
     pub fn check(&self) -> Result<()> {

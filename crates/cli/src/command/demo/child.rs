@@ -73,7 +73,7 @@ impl Child {
             .ok_or_else(|| Failure::new(format!("the {} does not print its {key} address", self.name)))
     }
 
-    /// Fails if the program has already ended.
+    /// Checks that the program still runs.
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),

@@ -71,7 +71,7 @@ impl Early {
         }
     }
 
-    /// Called at the end of the file. Returns a warning if all times are early.
+    /// A warning if all times are early. Called at the end of the file.
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());

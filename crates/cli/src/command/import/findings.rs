@@ -86,7 +86,7 @@ impl Findings {
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
 
-    /// Called at the end of a file. Collects doubts about the whole file.
+    /// Collects doubts about the whole file. Called at the end of a file.
     pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
         let early = std::mem::take(&mut self.early);
         let early = counted.and_then(|counted| early.doubt(counted));

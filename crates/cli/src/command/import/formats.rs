@@ -67,7 +67,7 @@ pub struct Opened {
 }
 
 impl Formats {
-    /// Called before any file is imported. Fails if a file cannot be read at all.
+    /// Checks that all files can be read. Called before any file is imported.
     pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
         files.iter().filter(|path| !is_stdin(path)).try_for_each(|path| source::check(path))?;
         let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
@@ -214,7 +214,7 @@ impl Reading {
     }
 }
 
-/// Fails if this build has no Parquet, or the input is standard input, which is not seekable.
+/// Checks that this build has Parquet, and that the input is not standard input, which is not seekable.
 fn check_parquet(path: &Path) -> Result<(), Failure> {
     if cfg!(not(feature = "parquet")) {
         return Err(super::without_parquet(&format!("{} cannot be read", path.display())));

@@ -10,7 +10,7 @@ use super::state::Refused;
 use super::verify::Verdict;
 use crate::failure::Failure;
 
-/// Fails if records of the files were not stored.
+/// Checks that all records of the files were stored.
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));

@@ -110,7 +110,7 @@ enum Favour {
 }
 
 impl Favour {
-    /// `None` if only space counts.
+    /// The weights of the costs; `None` if only space counts.
     const fn weights(self) -> Option<Weights> {
         match self {
             Self::Space => None,

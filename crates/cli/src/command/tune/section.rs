@@ -21,6 +21,8 @@ pub struct File {
 }
 
 impl File {
+    /// Reads a settings file and checks its rules. A missing file counts as empty.
+    ///
     /// # Errors
     /// When the file cannot be read, or its rules are not valid.
     pub fn open(path: &Path) -> Result<Self, Failure> {

@@ -73,7 +73,7 @@ pub fn diff(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some((ends.last.1 - ends.first.1).abs())
 }
 
-/// `None` for a single sample, because there is no interval to integrate over.
+/// The area under the samples. `None` for a single sample, because there is no interval to integrate over.
 pub fn integral(area: &Area, _: &Bounds, _: &[f64]) -> Option<f64> {
     (area.ends.count > 1).then(|| area.area.total())
 }

@@ -72,7 +72,8 @@ impl Word {
         }
     }
 
-    /// `None` if there are fewer samples than segments. Samples that are not finite are ignored.
+    /// The word of a window: one letter per segment. Values that are not finite are ignored. `None` if fewer values than segments
+    /// are left.
     fn of(&self, values: &[f64]) -> Option<Vec<u8>> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         if values.len() < self.segments {

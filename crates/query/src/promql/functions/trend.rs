@@ -9,7 +9,7 @@ use crate::promql::line::{Fit, Moments};
 use crate::promql::student;
 use crate::promql::window::Bounds;
 
-/// `None` for fewer than two samples.
+/// The slope of the line that fits the samples best. `None` for fewer than two samples.
 pub fn slope(moments: &Moments, _: &Bounds, _: &[f64]) -> Option<f64> {
     is_line(moments).then(|| moments.slope())
 }

@@ -104,7 +104,7 @@ fn underscores_separate_digits(text: &str) -> bool {
         .all(|(at, _)| (at.checked_sub(1).is_some_and(is_digit) || after_prefix(at)) && is_digit(at + 1))
 }
 
-/// `None` if the text is not a duration; `Err` if the duration is too long.
+/// Parses a duration; returns ns. `None` if the text is not a duration; `Err` if the duration is too long.
 fn duration(text: &str) -> Option<Result<i64, String>> {
     let mut rest = text;
     let mut units = DURATION_UNITS.iter();
