@@ -1,8 +1,9 @@
 //! `cargo xtask licences`: do the crates and npm packages that we deliver have an allowed licence?
 //!
-//! The allowed licences are in `deny.toml`. Checked are the crates of the normal dependency tree of the binary (`cargo
-//! metadata`), and the packages of the page and of the Node.js agent that are not only for development (`package-lock.json`).
-//! Needs no network, except that cargo may download crates. `scripts/test_sbom.py` checks the libraries of the Java agent.
+//! The allowed licences are in `deny.toml`. The check covers the crates that the binary, its build scripts and its macros need
+//! (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for development
+//! (`package-lock.json`). It needs no network, except that cargo may download crates. `scripts/test_sbom.py` checks the
+//! libraries of the Java agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -126,7 +127,7 @@ fn npm(file: &str, lock: &Value) -> Result<Vec<Package>, String> {
 }
 
 /// Whether a licence expression (SPDX 2.3, annex D) can be satisfied with allowed licences. `/` means OR in older crates.
-/// `None` if there is no licence in the expression.
+/// `None` if the expression is empty or malformed.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> Option<bool> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();

@@ -1,4 +1,4 @@
-//! A start that cuts off a torn end may stop at each of its operations, with a power failure. The next start reads the same
+//! A start that cuts off a torn end is stopped by a power failure, once at each of its operations. The next start reads the same
 //! rows, reports the same damage, and accepts rows.
 
 mod common;

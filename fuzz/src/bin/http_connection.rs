@@ -1,4 +1,4 @@
-//! A connection of HTTP never panics, whatever bytes arrive, and no request is answered with an internal error. The
+//! An HTTP connection never panics, whatever bytes arrive, and no request is answered with an internal error. The
 //! answers have the form of HTTP, and their status does not depend on the places where the bytes are cut.
 #![no_main]
 
