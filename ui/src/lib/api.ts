@@ -172,7 +172,7 @@ export interface ProbeReport {
   rules: { id: number; matched: number; fault: string }[];
   /** Operations that the agent, by its own decision, aggregates or does not record. */
   moved: { operation: string; reason: string; since: string }[];
-  /** True if `rules` and `moved` are omitted, because the report is too large or the response reached its size limit. */
+  /** True if `rules` and `moved` are omitted, because the report or the response would be too large. */
   cut: boolean;
 }
 
