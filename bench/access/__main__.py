@@ -34,7 +34,7 @@ from tachograph import wire  # noqa: E402
 SETUPS = {"without both": (False, False), "token": (True, False), "TLS": (False, True), "both": (True, True)}
 QUERIES = 2_000
 WRITES = 300
-"""Fewer, because each write waits for the disk."""
+"""Fewer than the queries, because each write waits for the disk."""
 FRAMES = 300
 GREETINGS = 200
 SAMPLES = 1_000

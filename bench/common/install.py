@@ -36,7 +36,7 @@ def debian(cache: Path, package: str) -> str:
 
 
 def maven(cache: Path, group: str, artifact: str, version: str, classifier: str = "") -> Path:
-    """The path of the jar."""
+    """The path of the jar in the cache. Downloads it if it is missing."""
     suffix = f"-{classifier}" if classifier else ""
     jar = cache / f"{artifact}-{version}{suffix}.jar"
     if not jar.exists():
@@ -55,7 +55,7 @@ def maven(cache: Path, group: str, artifact: str, version: str, classifier: str 
 
 
 def python(cache: Path, name: str, packages: list[str]) -> Path:
-    """The path of a virtual environment with the packages."""
+    """The path of a virtual environment with the packages. Creates it if it is missing."""
     environment = cache / name
     if not (environment / "ready").exists():
         run([sys.executable, "-m", "venv", "--clear", str(environment)])

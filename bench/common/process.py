@@ -14,8 +14,8 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CPU_CLOCK = 2
-"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). It is used because ticks are
-10 ms."""
+"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). It is used because
+/proc counts in ticks of 10 ms."""
 STOP_SECONDS = 60
 
 
@@ -111,7 +111,7 @@ class Server:
 def disk_bytes(*directories: Path, reserves: frozenset[str] = frozenset()) -> int:
     """The bytes of all files, except the files named in `reserves`, which contain no data.
 
-    If the length and the allocated space of a file differ, the smaller one is counted.
+    If the length and the allocated space of a file differ, the smaller one is counted, except if no space is allocated yet.
     """
     total = 0
     for directory in directories:

@@ -51,7 +51,7 @@ class LoadCost:
 
 @dataclass
 class QueryCost:
-    """Cost of one class of queries: latencies in order, and the number of wrong results."""
+    """Cost of one class of queries: latencies in order, and the number of wrong or missing results."""
 
     latencies_ms: list[float] = field(default_factory=list)
     cpu_seconds: float = 0.0

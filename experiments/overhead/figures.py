@@ -20,7 +20,8 @@ LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
 """If a quarter of the run has fewer seconds, the memory growth is unknown, because a server first fills its buffers."""
 CLOCK_STEP_NS = 10.0
-"""Step of `System.nanoTime` on many machines. It is more than 5 % of a method that takes 80 ns."""
+"""Step of `System.nanoTime` on many machines. A change by one step does not count as warm-up, although it is more than 5 % of
+a method that takes 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:
@@ -77,7 +78,7 @@ def _costs(said: dict, traces: int, seconds: float) -> dict:
 
 
 def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
-    """Counts of calls. `made` includes the calls of the warm-up."""
+    """Counts of calls and bytes, and the resources of the receiver. `calls_made` includes the calls of the warm-up."""
     made = said["traces"] * cell.workload.depth
     calls = arrived["calls"]
     counts = calls is not None and not cell.setup.switches
@@ -96,7 +97,8 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
 
 
 def _growth(resident: Sequence[int]) -> float | None:
-    """Peak memory of the last quarter of the time relative to the second quarter. It is 1 if memory does not grow."""
+    """Peak memory of the last quarter of the time relative to the second quarter. It is 1 if memory does not grow,
+    and None if a quarter is too short."""
     quarter = len(resident) // 4
     return max(resident[-quarter:]) / max(resident[quarter : 2 * quarter]) if quarter >= QUARTER_SECONDS_MIN else None
 
@@ -132,7 +134,7 @@ def _waits_for_nothing_else(cell: Cell) -> bool:
 
 
 def stall_share(histogram: list) -> float:
-    """Share of the time in calls of more than ten times the median."""
+    """Share of the time in calls that take more than ten times the median."""
     limit = STALL_FACTOR * max(1.0, quantile(histogram, 0.5))
     total = sum(value * count for value, count in histogram)
     return sum(value * count for value, count in histogram if value > limit) / total if total else 0.0

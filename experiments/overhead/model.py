@@ -43,7 +43,8 @@ class Setup:
     sink: tuple[str, ...] = ()
     """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """Whether a setting of the framework allows it to drop calls. Dropped calls are reported, but are not a fault."""
+    """Whether a setting of the framework allows it to drop calls. Dropped calls are reported, but the run does
+    not count as failed."""
     switches: bool = False
     """Whether the sink sends the agent a rule that switches the method. The agent must confirm the rule."""
     note: str = ""

@@ -1,4 +1,4 @@
-"""The figures of the paper as SVG, without a library: stacked response times, warm-up, throughput, and curves over
+"""Draws the results as SVG, without a library: stacked response times, warm-up, throughput, and curves over
 depth."""
 
 from collections.abc import Sequence

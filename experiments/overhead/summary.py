@@ -74,7 +74,8 @@ class Row:
         return [count for fork in self.forks for count in fork["per_second"]]
 
     def faults(self) -> list[str]:
-        """One text for each kind of fault. If only some processes have the fault, the text includes their number."""
+        """One text for each kind of fault. If only some processes have the fault, the text includes their number.
+    The first failure of a process follows."""
         texts: dict[str, list[str]] = {}
         for fork in self.forks:
             for text in fork["faults"]:

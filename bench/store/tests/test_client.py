@@ -25,7 +25,7 @@ class Answers(TestCase):
             finally:
                 server.join()
 
-    def test_all_forms_of_a_response(self):
+    def test_a_response_is_received_in_all_forms(self):
         for answer, expected in ((WHOLE, b"hello"), (CHUNKED, b"hello"), (CLOSED, b"hello"), (EMPTY, b"")):
             for piece in (1, 7, 1_000):
                 self.assertEqual(expected, self.receive(answer, piece), (answer, piece))

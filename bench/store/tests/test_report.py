@@ -133,7 +133,7 @@ class Report(TestCase):
         self.assertFalse(verdicts(wrong["experiments"][0])[-1].reached)
         self.assertIn("1 of 3; off by two", report(wrong))
 
-    def test_drawings(self):
+    def test_drawings_are_svg(self):
         drawings = plots(result(0.4, 0))
         self.assertEqual({"1-a-space", "1-a-cpu", "1-a-queries"}, set(drawings))
         self.assertTrue(all(text.startswith("<svg") and text.endswith("</svg>\n") for text in drawings.values()))

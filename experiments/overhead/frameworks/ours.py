@@ -63,7 +63,7 @@ class Tachograph(Framework):
 
 
 def before(setup: str) -> str:
-    """The setup of the earlier build that corresponds to one of our setups. Other setups are returned unchanged."""
+    """Name of the setup of the earlier build that corresponds to one of our setups. Other names are returned unchanged."""
     return f"before-{setup.removeprefix('ours-')}" if setup.startswith("ours-") else setup
 
 

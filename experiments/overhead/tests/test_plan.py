@@ -14,7 +14,7 @@ from ..plan import EXPERIMENTS, estimate_seconds, order, plan
 from .small import cell
 
 SHORT_MINUTES_MAX = 26
-"""Minutes, of the 30 minutes in the documentation. The rest is for building and fetching."""
+"""Longest estimated time of the measurements. The documentation says 30 minutes; the rest is for building and fetching."""
 
 
 class Plan(TestCase):

@@ -95,7 +95,7 @@ class Targets(TestCase):
         growth = outcomes["to a durable server, sustained: its memory in the last quarter relative to the second"]
         self.assertEqual("MISSED", growth)
 
-    def test_comparison_with_published_figures(self):
+    def test_ratios_are_compared_with_published_ones(self):
         found = {(stage, title): part for stage, title, _, _, part in published(typical())}
         self.assertAlmostEqual(
             700 / 88 / (0.463 / 0.0447), found["collecting, no writer", "Tachograph, no writer"], places=3
@@ -109,7 +109,7 @@ class Stages(TestCase):
         for stage, expected in (("T", 0.088), ("I", 0.002), ("C", 0.61), ("W", 0.2)):
             self.assertAlmostEqual(expected, found["Tachograph, sink"][stage])
 
-    def test_linearity(self):
+    def test_a_line_is_fitted_over_the_depth(self):
         line = linearity(by_name(typical(), "depth"), "ours-sink")
         self.assertAlmostEqual(0.09, line.slope)
         self.assertAlmostEqual(1.0, line.r_squared)

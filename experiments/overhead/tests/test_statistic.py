@@ -50,7 +50,7 @@ class Intervals(TestCase):
 
 
 class Histograms(TestCase):
-    def test_quantiles_of_a_histogram(self):
+    def test_a_histogram_has_quantiles(self):
         histogram = [(10.0, 1), (20.0, 2), (30.0, 1)]
         for share, expected in ((0.0, 10.0), (0.25, 10.0), (0.26, 20.0), (0.75, 20.0), (0.76, 30.0), (1.0, 30.0)):
             self.assertEqual(expected, quantile(histogram, share), share)
@@ -74,7 +74,7 @@ class Regression(TestCase):
 
 
 class Steady(TestCase):
-    def test_the_index_of_the_steady_state(self):
+    def test_the_steady_state_begins_at_the_index(self):
         flat = [100.0] * 1_000
         spikes = [1_000.0 if at % 40 == 0 else 100.0 for at in range(1_000)]
         for name, values, low, high in (
@@ -93,7 +93,7 @@ class Steady(TestCase):
         self.assertEqual(0, steady_from(restless, 10.0))
         self.assertNotEqual(0, steady_from(restless))
 
-    def test_a_series_that_never_becomes_steady(self):
+    def test_a_series_may_never_become_steady(self):
         rising = [float(at) for at in range(1, 1_001)]
         self.assertTrue((steady_from(rising) or 1_000) > 500)
         self.assertIsNone(steady_from([nan] * 10))

@@ -15,8 +15,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A real PostgreSQL server in a new directory, deleted on close. It refuses to run as root, so root
- * switches to another user.
+ * A real PostgreSQL server in a new directory, deleted on close. It refuses to run as root, so the
+ * tests of root start it as the user postgres.
  */
 final class PostgresServer implements AutoCloseable {
     private static final long COMMAND_S_MAX = 60;
@@ -144,8 +144,8 @@ final class PostgresServer implements AutoCloseable {
     }
 
     /**
-     * Finds the server's programs. On Debian they are not in PATH, but in one directory per
-     * version. The newest version is used.
+     * The directory with the server's programs. On Debian it is not in PATH; there is one for each
+     * version, and the newest is used. Otherwise PATH is searched.
      */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();

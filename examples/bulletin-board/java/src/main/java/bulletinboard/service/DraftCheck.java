@@ -12,7 +12,8 @@ final class DraftCheck {
     private DraftCheck() {}
 
     /**
-     * @throws InvalidInputException when a field is empty, too long or out of range
+     * @throws InvalidInputException if a field is empty, too long or out of range, or
+     *     contains U+0000
      */
     static Draft check(Draft draft) {
         checkText("title", draft.title(), TITLE_CHARS_MAX);

@@ -16,7 +16,7 @@ import java.util.UUID;
 import javax.sql.DataSource;
 
 /**
- * Opens the database: returns a {@link DataSource} with a connection pool, and creates the table.
+ * The database, with a connection pool. Opening it creates the table if it does not exist.
  */
 public final class Database implements AutoCloseable {
     /** Longest wait of a request for a free connection. After that the request gets 503. */

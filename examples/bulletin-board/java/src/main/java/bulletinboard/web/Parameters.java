@@ -12,7 +12,7 @@ import java.math.RoundingMode;
 import java.util.List;
 import java.util.Set;
 
-/** Parses typed parameters; invalid ones are refused with name and value. */
+/** Parses typed parameters; the message about an invalid one names it. */
 final class Parameters {
     private static final int PAGE_NUMBER_MAX = 1_000_000;
     private static final int PAGE_SIZE_DEFAULT = 20;

@@ -44,7 +44,7 @@ final class Histogram {
         highest = -1;
     }
 
-    /** The median; 0 if the histogram is empty. */
+    /** The lower median of the {@code count} added values; 0 if there are none. */
     double median(long count) {
         long left = (count + 1) / 2;
         for (int at = lowest; at <= highest; at++) {
