@@ -76,7 +76,7 @@ class TokenIT {
             value = {
                 "-, 12, the server requires a token: set token_file or token (error 12)",
                 "tacho_5eCother, 12, the server refuses the token: unknown token (error 12); put a",
-                "tacho_5eCother, 13, the token does not permit this: unknown token (error 13); put",
+                "tacho_5eCother, 13, the token does not permit this: unknown token (error 13); change its role or selector",
             })
     void aRefusedTokenIsLoggedOnce(String token, int code, String expected) throws Exception {
         try (WireServer server = server()) {
