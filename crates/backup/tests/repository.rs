@@ -514,6 +514,20 @@ fn a_prune_keeps_what_the_kept_backups_need() {
 }
 
 #[test]
+fn a_prune_removes_the_objects_of_an_interrupted_first_backup() {
+    let place = Place::new();
+    let calls = Cell::new(0);
+    let stop = || {
+        calls.set(calls.get() + 1);
+        if calls.get() > 3 { Err(Error::new(ErrorKind::Closed, "stopped")) } else { Ok(()) }
+    };
+    place.create_while(&stop).unwrap_err();
+    assert!(!place.repository().objects().unwrap().is_empty() && !place.at.join("backups").exists());
+    assert_eq!(place.prune(Keep { last: 1, daily: 0 }).unwrap(), []);
+    assert!(place.repository().objects().unwrap().is_empty());
+}
+
+#[test]
 fn rules_for_days_and_numbers_apply_to_each_directory() {
     let place = Place::new();
     let sample = place.create().unwrap().record;

@@ -124,7 +124,8 @@ impl Place for Directory {
     }
 
     fn settle(&self, folder: &str) -> Result<()> {
-        sync_directory(&self.path.join(folder))
+        // Before the first complete backup the folder does not exist.
+        if self.has_folder(folder)? { sync_directory(&self.path.join(folder)) } else { Ok(()) }
     }
 
     fn clean(&self) -> Result<()> {
