@@ -70,7 +70,7 @@ fn store_fact(row: &Row) {
 fn session(row: &Row) {
     match decode_session(row) {
         Ok((id, session)) => assert_eq!(&session_row(id, session.seq, session.generation), row),
-        Err(error) => check(&error, &hex(&row.clustering)),
+        Err(error) => check(&error, &shown(&row.clustering)),
     }
 }
 
@@ -82,7 +82,7 @@ fn life(row: &Row) {
             assert_eq!(decode_life(again).expect("a row that was just encoded"), life);
             assert!(again.value.len() <= row.value.len());
         }
-        Err(error) => check(&error, &hex(&row.clustering)),
+        Err(error) => check(&error, &shown(&row.clustering)),
     }
 }
 
@@ -108,8 +108,12 @@ fn tombstone_id(row: &Row) -> u64 {
     u64::from_be_bytes(row.clustering.as_slice().try_into().expect("eight bytes"))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A key as messages show it: a name, or other bytes in hex.
+fn shown(key: &[u8]) -> String {
+    match std::str::from_utf8(key) {
+        Ok(name) if name.bytes().all(|byte| byte.is_ascii_graphic()) => name.to_owned(),
+        _ => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
 }
 
 fn check(error: &Error, place: &str) {
