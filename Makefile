@@ -68,7 +68,6 @@ test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace --no-fail-fast
 	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
 	cargo test --locked $(WITH_PARQUET) --test peak_parquet
-	$(MAKE) --no-print-directory test-s3
 
 .PHONY: test-s3
 test-s3: ## test backup repositories in a bucket, with moto as the service
