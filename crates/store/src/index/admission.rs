@@ -33,21 +33,23 @@ pub enum Refusal {
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
-/// Checks the series of one batch. Admits series while the labels of the batch fit into the journal, and new series only below
-/// the limits. Admitted new series count towards the limits.
+/// Checks the series of one batch, one after the other. A series is admitted if the labels of the batch up to this series fit
+/// into one journal record. A new series must also be within the limits. Admitted new series count towards the limits.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
-    /// The existing series that the previous lookup has found.
+    /// The series of the index that the last successful lookup found.
     before: Option<SeriesNumber>,
     /// New series that were admitted.
     series: HashSet<SeriesId>,
-    /// Label names and values that are new in this batch.
+    /// New values of the admitted series, by label name.
     values: HashMap<&'a str, HashSet<&'a str>>,
-    /// The last admitted new series, and the memory of all admitted series.
+    /// Labels of the last admitted new series.
     last: Option<&'a Labels>,
+    /// Memory of the admitted new series, bytes.
     bytes: usize,
-    /// Bytes of the canonical labels of all series of the batch. The journal writes them once per file.
+    /// Bytes of the canonical labels of the series so far. The record defines at most these labels: the journal does not write
+    /// the labels of a series again if its file has them.
     pub(super) written: usize,
 }
 
