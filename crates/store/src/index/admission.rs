@@ -33,8 +33,8 @@ pub enum Refusal {
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
-/// Checks the series of one batch, one after the other. A series is admitted if the labels of the batch up to this series fit
-/// into one journal record. A new series must also be within the limits. Admitted new series count towards the limits.
+/// Checks the series of one batch. Admits a series if one journal record can define it and the earlier series of the batch
+/// ([`DEFINITIONS_BYTES_MAX`]). A new series must also be within the limits. When admitted, it counts towards them.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
@@ -44,12 +44,12 @@ pub struct Admission<'a> {
     series: HashSet<SeriesId>,
     /// New values of the admitted series, by label name.
     values: HashMap<&'a str, HashSet<&'a str>>,
-    /// Labels of the last admitted new series.
+    /// The last admitted new series.
     last: Option<&'a Labels>,
-    /// Memory of the admitted new series, bytes.
+    /// Memory of all admitted new series.
     bytes: usize,
-    /// Bytes of the canonical labels of the series so far. The record defines at most these labels: the journal does not write
-    /// the labels of a series again if its file has them.
+    /// Bytes of the canonical labels of the series checked so far. The journal record of the batch defines at most these, and
+    /// fewer if earlier records of its file define some of the series.
     pub(super) written: usize,
 }
 

@@ -62,14 +62,14 @@ struct Series {
     bytes: u32,
 }
 
-/// Memory of a series in all tables of the index, including the tables of groups, without its labels, bytes. Includes the
-/// temporary copy while a table grows.
+/// Memory of a series in all tables of the index and its groups, without its labels, bytes. Includes the temporary copy
+/// while a table grows.
 const SERIES_BYTES: usize = 192;
 /// Memory of labels that several series share, without their text, bytes.
 const BASE_BYTES: usize = 80;
-/// Memory of a series number in the postings of one label and in those of its value, together, bytes.
+/// Memory of a series number in the postings of one value and of one label, bytes.
 const NUMBER_BYTES: usize = 12;
-/// Memory of one value in the map without its text, bytes: key, postings, share of a tree node, overhead of the allocator.
+/// Memory of one value in the map without its text, bytes: key, postings, its share of a node and of the allocator.
 const VALUE_BYTES: usize = 96;
 /// Memory of one label in the map without its name, bytes.
 const LABEL_BYTES: usize = 160;
@@ -206,8 +206,8 @@ impl Index {
         number
     }
 
-    /// Memory of a series without new names and values. Labels that it shares with the previous series `before` are not counted
-    /// again.
+    /// Memory of a series without new names and values. Labels that it shares with the previous series `before` count
+    /// once.
     fn bytes_of(&self, labels: &Labels, before: Option<&Labels>) -> usize {
         let known = before.and_then(Labels::base);
         let base = labels.base().filter(|base| known.is_none_or(|known| !Arc::ptr_eq(base, known)));

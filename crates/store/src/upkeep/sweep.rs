@@ -156,8 +156,8 @@ async fn is_needed(
     false
 }
 
-/// Removes a deletion that masks no record of any row. Waits for readers first, because a reader that began earlier may have
-/// read a row that still had a masked record.
+/// Removes a deletion that masks no record of any row. Waits for readers first, because a reader that began earlier may
+/// have read a row with masked records, and still needs the mask.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
     wait_for_readers(&upkeep.store.snapshots).await;
     if !delete_with_retries(upkeep, &[tombstone.delete()]).await {
