@@ -27,7 +27,7 @@ async fn a_batch_torn_at_any_byte_is_cut_off_completely() {
         bench.restore(&before);
         std::fs::write(file, &whole[..end]).unwrap();
         assert_eq!(keys(&bench.open().await).await, [1, 2], "cut at {end}");
-        // Sectors reach the disk in any order: here the end is written, but the middle has zeros.
+        // Sectors reach the disk in any order: here the end of the batch is written, but its beginning has zeros.
         let mut holey = whole.clone();
         holey[good..end].fill(0);
         bench.restore(&before);
@@ -127,7 +127,7 @@ async fn damage_outside_of_the_parts_that_are_read_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_short_or_missing_file_loses_only_its_rows() {
+async fn a_file_cut_while_it_is_open_loses_only_its_rows() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..40 {

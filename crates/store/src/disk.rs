@@ -21,7 +21,7 @@ pub use reading::ReadFile;
 pub const FILE_MODE: u32 = 0o600;
 pub const DIRECTORY_MODE: u32 = 0o700;
 
-/// A file system. Operations with a body use the file system of the operating system by default.
+/// A file system. The provided methods use the file system of the operating system.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
@@ -31,8 +31,8 @@ pub trait Disk: Send + Sync + 'static {
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Writes the bytes of a file from `from` on again, and syncs them. After a failed sync of an earlier process, they may
-    /// exist only in memory, and a sync alone may not write them.
+    /// Rewrites the bytes of a file after the offset `from` without a change, and syncs the file. After a failed sync of an
+    /// earlier process, these bytes may exist only in memory, and a sync alone may not write them.
     fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let mut part = vec![0; RENEW_BYTES];

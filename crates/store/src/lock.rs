@@ -1,4 +1,5 @@
-//! Allows one process per directory. A second process gets an error with the id of the first.
+//! Locks a directory, for one process that writes or for any number of processes that only read. A process that is refused
+//! because of a writer gets an error with the id of the writer.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};

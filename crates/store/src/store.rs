@@ -357,8 +357,8 @@ impl Store {
     }
 
     /// Deletes records of all kinds in the range, for the series that all matchers accept. Only records stored so far are
-    /// deleted. On return, the deletion is durable and in force; merges free the space later. An execution is in the
-    /// range if the start of its segment is.
+    /// deleted. On return, the deletion is durable and in force; merges free the space later. A segment of calls is deleted
+    /// whole, if its start is in the range.
     ///
     /// # Errors
     /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when

@@ -75,7 +75,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     let bench = Bench::new();
     let store = bench.open().await;
     let frame = |seq: u64| common::executions("svc", seq.into(), 1);
-    // The second and third frames reach the journal together, the later one first.
+    // The first two frames reach the journal together, the second one first.
     let (second, first) = tokio::join!(
         store.append(frame(2), common::origin(7, 2)),
         store.append(frame(1), common::origin(7, 1))

@@ -72,7 +72,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Damages in answers about any kind.
+/// The reasons of the damages that every answer lists. Asserts that they are the same for all kinds of record.
 fn lacks(store: &Store) -> String {
     let said = Kind::ALL.map(|kind| {
         let damages = store.lacks(kind);
@@ -160,7 +160,7 @@ async fn an_unfinished_write_at_the_end_counts_as_torn() {
     }
 }
 
-/// A batch with a record that contains these bytes unchanged.
+/// A batch whose journal record contains these bytes unchanged.
 fn holding(name: &str, bytes: &[u8]) -> Batch {
     let (words, _) = bytes.as_chunks::<8>();
     let values = words.iter().map(|word| f64::from_bits(u64::from_le_bytes(*word)));

@@ -317,7 +317,7 @@ async fn a_read_of_executions_stops_at_its_memory_limit() {
 async fn refused_blocks_do_not_count_as_memory() {
     let bench = Bench::new();
     let store = bench.open().await;
-    // The second trace is in a chunk and in an open block. Each is between blocks of other traces.
+    // Trace 2 is in a chunk, between the chunks of two other traces, and in a block of the memtable.
     for (seq, trace, flush) in [(1, 1, true), (2, 2, true), (3, 3, true), (4, 2, false)] {
         store.append(executions("svc", trace, 1), origin(1, seq)).await.unwrap();
         if flush {

@@ -336,7 +336,7 @@ mod tests {
     use crate::embedded::format::{Action, encode_header, mark, put_batch};
     use tacho_store::Table;
 
-    /// Bytes in which every second byte starts something that looks like the head of a long row.
+    /// Bytes in which four of sixteen offsets look like the head of a row, of up to 782 bytes.
     fn worst(bytes: usize) -> Vec<u8> {
         [0, 1]
             .repeat(bytes / 2)

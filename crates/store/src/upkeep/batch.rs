@@ -25,6 +25,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
 /// Time during which a batch starts new jobs. A deletion waits for the end of the batch.
 const BATCH_TIME: Duration = Duration::from_millis(500);
+
 /// Result of a list of jobs.
 #[derive(Debug, Default)]
 pub struct JobResults {

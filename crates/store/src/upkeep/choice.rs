@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_full_are_remembered() {
+    fn the_part_that_is_not_in_full_chunks_starts_at_a_clean_boundary() {
         let unfinished = |rows: &[Facts]| {
             let merges = choose(rows, i64::MIN, None, &AIM);
             super::unfinished(rows, i64::MIN, &merges, &AIM)

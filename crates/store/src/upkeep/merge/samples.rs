@@ -74,8 +74,8 @@ pub fn merge(
     Ok(merged)
 }
 
-/// The samples of one source after the end of the merge. A resent sample has the time of its original, which may be on
-/// the other side of the end.
+/// The samples of one source after the end of the merge. A resent sample counts with the time to which its original was
+/// moved. The time that was sent may be on the other side of the end.
 fn rest(
     opened: &[Opened<'_>],
     place: usize,
