@@ -132,7 +132,7 @@ pub struct Reading {
     /// Import values as text entries, not as samples
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// Name of the series of a file without names; in a wide file only for a single value column with the name value
+    /// Name of the series if the file has no names; in a wide file only if its single value column is called value or similar
     #[arg(
         long,
         value_name = "NAME",
