@@ -313,7 +313,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     // The decimal point of other files decides here too.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
-    // A comma between cells is the delimiter; any other comma may be the decimal point.
+    // If the comma delimits cells, a comma in a value is probably not the decimal point. In other files it may be.
     let with_comma = values.iter().filter(|cell| delimiter != b',' && cell.contains(','));
     let two_readings = |other: &Numbers| {
         with_comma.clone().any(|cell| match (value(numbers, cell), value(*other, cell)) {
