@@ -34,7 +34,8 @@ pub struct Repaired {
     /// Samples, entries and completed calls in chunks and journals of the new directory.
     pub records: [u64; 3],
     pub bytes: u64,
-    /// Whether tokens were in use, and their file was damaged or missing. A server of the new directory refuses every request.
+    /// Whether tokens were in use, and their file was damaged or missing. Then a server of the new directory refuses every
+    /// request.
     pub lacks_tokens: bool,
 }
 

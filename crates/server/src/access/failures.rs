@@ -22,10 +22,10 @@ struct Window {
 }
 
 impl Failures {
-    /// Counts a wrong token. Returns the seconds to wait if there were too many.
+    /// Counts a wrong token.
     ///
     /// # Errors
-    /// The seconds until the address may try again.
+    /// The seconds until the address may try again, if there were too many wrong tokens.
     pub fn note(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |window: &Window| !(0..WINDOW_NS).contains(&now.saturating_sub(window.begun));

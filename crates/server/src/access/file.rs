@@ -175,8 +175,8 @@ pub(super) fn own_file() -> OpenOptions {
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
 ///
 /// # Errors
-/// When the file is of another user and is not a regular file or has a second name (a hard link); when its owner cannot be read
-/// or changed.
+/// When the file is of another user, and is either not a regular file or has a second name (a hard link). When its owner cannot
+/// be read or changed.
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {

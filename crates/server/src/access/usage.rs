@@ -98,7 +98,7 @@ impl Usage {
 }
 
 impl Used {
-    /// Adds the records that the rate permits since the last call. At most those of one second are left then.
+    /// Adds the records that the rate permits since the last call. At most the records of one second are left after that.
     fn refill(&mut self, rate: u64, now: Timestamp) {
         let most = i64::try_from(rate).unwrap_or(i64::MAX);
         let passed = now.saturating_sub(self.refilled);
