@@ -226,8 +226,7 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A doubt about a wide file with a single value column that is called value or similar: without `--name`, the series gets
-/// this name.
+/// A note for a file with one value column, if no option names its series: the series has the name of the column.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);
