@@ -93,7 +93,8 @@ type Row = (usize, u64, Vec<String>);
 /// of the columns.
 ///
 /// # Errors
-/// If a setting cannot be detected; the error names the option that sets it. Also if the header would be misread.
+/// If the first row is not UTF-8, the header or all rows are missing, or the header would be misread. If a setting cannot be
+/// detected; the error names the option that sets it.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
