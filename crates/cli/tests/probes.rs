@@ -317,7 +317,7 @@ fn reports_of_agents_are_shown_and_limited() {
 }
 
 #[test]
-fn commands_switch_wait_and_warn() {
+fn commands_switch_probes_wait_for_agents_and_warn() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     let url = server.url();

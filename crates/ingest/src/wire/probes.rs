@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_limited() {
+    fn rules_and_operations_of_probed_are_limited() {
         let rule = RuleOutcome { rule: 1, matched: 2, fault: String::new() };
         let moved = Moved { operation: "a.b".into(), reason: "rate".into(), since: 7 };
         let cases = [

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_has_its_message() {
+    fn each_result_of_the_agents_has_its_message() {
         let check = |agents: &[Value], warnings: &[&str], failure: &str| {
             let rule = json!({ "id": 7, "state": "off", "pattern": "a..*" });
             let verdict = Verdict::new(&rule, agents, &before(3, 0), Duration::from_secs(2));
