@@ -43,7 +43,7 @@ impl Writer {
         usage.wait_seconds(&token.limits, self.access.clock.now())
     }
 
-    /// The same as [`Store::append`], within the limits of the token. A repeated frame does not count.
+    /// The same as [`Store::append`], within the limits of the token. The records of a repeated frame do not count.
     ///
     /// # Errors
     /// The error of the store.

@@ -196,7 +196,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 /// Adds a hint when neither the file nor an argument names the series.
 pub fn nameless(failure: Failure, reason: &str) -> Failure {
     match reason.contains("no column names the series") {
-        true => failure.hint("give --name, or --wide where columns of numbers are series"),
+        true => failure.hint("give --name, or --wide if each column of numbers is a series"),
         false => failure,
     }
 }
