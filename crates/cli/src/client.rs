@@ -457,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_paths() {
+    fn addresses_are_parsed_and_parameters_are_encoded() {
         for (server, authority) in [
             ("http://127.0.0.1:7070/", "127.0.0.1:7070"),
             ("127.0.0.1:1", "127.0.0.1:1"),

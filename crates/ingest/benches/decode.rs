@@ -19,7 +19,7 @@ fn main() {
     lines();
 }
 
-/// The best of several rounds, in ns per item. A round has `count` items.
+/// Prints the best of several rounds, in ns per item. A round has `count` items.
 fn measure(what: &str, count: usize, bytes: usize, mut run: impl FnMut() -> usize) {
     let mut best = f64::INFINITY;
     for _ in 0..50 {

@@ -11,8 +11,8 @@
 //!
 //! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
 //! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
-//! this head first; if the bytes of head and fields are equal, nothing is unescaped, copied or hashed again. Step
-//! before: `server/src/http/`. Step after: the store takes the batch.
+//! this head first; if the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
+//! again. Step before: `server/src/http/`. Step after: the store takes the batch.
 
 mod batch;
 mod cursor;

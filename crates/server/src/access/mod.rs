@@ -336,7 +336,7 @@ impl Gate {
         self.audit.note(&time_text(self.clock.now()), event, &all);
     }
 
-    /// Notes that a request of a valid token was refused, unless there were too many of them.
+    /// Notes that a request of a valid token was refused, unless too many refusals of this token were noted within a minute.
     pub fn note_refused(&self, address: Option<IpAddr>, access: &Access, place: &str, reason: &str) {
         let may_note = |(_, usage): &(_, Arc<Usage>)| usage.may_note(self.clock.now());
         if access.of.as_ref().is_none_or(may_note) {

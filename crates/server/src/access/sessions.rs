@@ -11,9 +11,10 @@ use super::token::{self, Hash};
 
 /// Time after which a session ends.
 pub const SESSION_SECONDS: i64 = 12 * 3_600;
-/// Sessions of one token. A further one ends the oldest of the same token, so no token can end the sessions of others.
+/// Limit on the sessions of one token. A further one ends the oldest of the same token, so no token can end the sessions of
+/// others.
 pub const OF_TOKEN_MAX: usize = 16;
-/// Sessions of all tokens.
+/// Limit on the sessions of all tokens together.
 pub const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]

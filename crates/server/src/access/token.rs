@@ -19,7 +19,7 @@ pub const TOKEN_NAME_BYTES_MAX: usize = 64;
 /// Limit on the bytes of the selector of a token.
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
-/// The SHA-256 of a token. Unlike the name of an object of a backup it is a secret, so it has no text. Looking up a
+/// The SHA-256 of a token. It is a secret, unlike the SHA-256 in a backup, so its bytes are not printed. Looking up a
 /// hash does not reveal by its time how much of a guess is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; 32]);

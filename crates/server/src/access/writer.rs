@@ -43,7 +43,7 @@ impl Writer {
         usage.wait_seconds(&token.limits, self.access.clock.now())
     }
 
-    /// The same as [`Store::append`], within the limits of the token. A repeated frame does not count.
+    /// The same as [`Store::append`], within the limits of the token. The records of a repeated frame do not count.
     ///
     /// # Errors
     /// The error of the store.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_those_of_the_sender() {
+    fn positions_of_refused_series_are_those_in_the_batch_of_the_sender() {
         let kept = Some([vec![1, 3], vec![], vec![]]);
         let mut sorted = Sorted { kept, ..Sorted::default() };
         sorted.add(Kind::Sample, 0, 5, "first".into());

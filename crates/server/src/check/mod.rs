@@ -76,8 +76,8 @@ impl Source {
     /// Opens the journals and the files of a data directory as they are at one moment.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote the directory; `Invalid` when it is an unfinished copy; `Corrupt` when it changes too
-    /// fast; `Io` when a file cannot be read.
+    /// `Version` when a newer version wrote the directory; `Invalid` when it is the unfinished result of a repair; `Corrupt` when
+    /// it changes too fast; `Io` when a file cannot be read.
     pub async fn open(data: &Path, depth: Depth) -> Result<Self> {
         refuse_incomplete(data)?;
         let mut journals = Journals::hold(&data.join("journal"), "journal/")?;

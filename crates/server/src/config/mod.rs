@@ -45,7 +45,7 @@ pub struct Config {
     pub request_time_max: Duration,
     /// Interval at which the server stores its own metrics. `None` disables this.
     pub selfwatch: Option<Duration>,
-    /// Permits what [`Config::is_exposed`] describes.
+    /// Permits a server that [`Config::is_exposed`] describes.
     pub insecure_listen: bool,
     /// Permits a start without tokens in a data directory that had tokens.
     pub without_tokens: bool,

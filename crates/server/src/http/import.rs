@@ -69,7 +69,7 @@ async fn import(
         refused_records += data.rejects.count;
         let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
         match written {
-            // The client repeats the body. The frames before this one are then repeated, and do not count again.
+            // The client sends the body again later. The frames before this one are then recognized as repeated.
             Written::Wait(seconds) => return Err(over_rate(seconds)),
             Written::Appended(Appended::Stored) => {}
             Written::Appended(Appended::Repeated) => repeated += 1,

@@ -164,8 +164,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// A given option that this format does not support, although it would change the series. This must be an error, because
-    /// ignoring the option would give wrong series.
+    /// The first given option that sets names, labels or kind of the series and has no effect on this format, and the name of
+    /// the format. The caller reports an error, because without the option the series would be wrong.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,
@@ -226,7 +226,7 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes the name of the series of a file without names: the name of the value column.
+/// A note for a file with one value column, if no option names its series: the series has the name of the column.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);
@@ -238,10 +238,10 @@ fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<S
 fn describe(dialect: &Dialect, header: &[String], reading: &Reading) -> String {
     let column = |at: usize| header.get(at).map_or("?", String::as_str);
     let shape = match &dialect.shape {
-        Shape::Wide => "a series a column".to_owned(),
+        Shape::Wide => "one series per column".to_owned(),
         Shape::Long { value_column, name_column } => {
             let name = name_column.map_or(String::new(), |at| format!(" named by {:?}", column(at)));
-            format!("one value a row in {:?}{name}, other columns are labels", column(*value_column))
+            format!("one value per row in {:?}{name}, other columns are labels", column(*value_column))
         }
     };
     let values = match (dialect.texts, dialect.numbers.thousands) {

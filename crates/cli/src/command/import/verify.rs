@@ -18,7 +18,7 @@ use super::ledger::{Account, Ledger};
 use super::target::{Question, Target};
 use crate::failure::Failure;
 
-/// Limit on the samples that a second reading keeps in memory, 16 bytes each.
+/// Limit on the records of which a second reading keeps time and hash in memory, 16 bytes each.
 const SECOND_SAMPLES_MAX: usize = 32_000_000;
 /// Limit on the named series among those that differ.
 const NAMED_MAX: usize = 10;
@@ -36,7 +36,7 @@ pub struct Verdict {
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,
     /// Number of series that could not be compared: their times are not ascending or too old, and the files could not be read
-    /// a second time.
+    /// a second time, or have more than [`SECOND_SAMPLES_MAX`] records of such series.
     pub unknown: u64,
 }
 
@@ -62,7 +62,7 @@ impl Verdict {
         )
     }
 
-    /// Ignores series that are missing in the store if they have as many records as the store has refused.
+    /// Ignores all series that are missing in the store if their records are together as many as the store has refused.
     pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();

@@ -64,7 +64,7 @@ pub struct Flags {
     /// Limit on the number of values of one label; above it series with new values are refused [default: 500000]
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
-    /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the
+    /// Limit on the number of chunks; at the limit only records within two days of now are accepted [default: a quarter of the
     /// memory / 400 bytes, at most 20000000]
     #[arg(long, value_name = "N")]
     chunks_max: Option<usize>,

@@ -96,7 +96,7 @@ impl Report<'_> {
         if best.len() > 1 {
             let points = best.iter().map(|at| self.trials.done[*at].cost).map(|cost| (cost.bytes, cost.read));
             let line = Line {
-                name: "time of a query over bytes a value: the best of both",
+                name: "time per query over bytes per value, of candidates that no other beats in both",
                 points: points.collect(),
             };
             print!("{}", plot(&[line], |x| format!("{x:.3}"), |y| units::duration(y as u64)));

@@ -60,7 +60,7 @@ impl Wanted<'_> {
 /// Reads the selected blocks.
 ///
 /// # Errors
-/// `Limit` when the blocks have more than `bytes_max` bytes.
+/// `Limit` when the blocks have more than `bytes_max` bytes; other errors of the store.
 pub async fn blocks(
     store: &View,
     wanted: Wanted<'_>,

@@ -158,7 +158,7 @@ fn comments(damages: &Damages) -> String {
     sentences(damages).into_iter().map(comment).collect()
 }
 
-/// Serializes an answer. Called on the computing thread, because tens of thousands of spans take long.
+/// Serializes an answer. Called on a blocking thread, because tens of thousands of spans take long.
 fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
 }

@@ -10,7 +10,7 @@ use crate::command::import::Import;
 use crate::command::import::ledger::Account;
 use crate::command::import::state::Keeper;
 
-/// Parses the options for reading files as the command line does.
+/// Parses the arguments of an import as the command line does.
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
