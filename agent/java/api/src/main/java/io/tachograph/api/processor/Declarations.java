@@ -230,8 +230,8 @@ final class Declarations {
         if (!NAME.matcher(name).matches()) {
             throw new Refused(
                     place,
-                    "\"" + name + "\" is not a name of a record type: letters, digits and _, not a"
-                            + " digit first; set the name with @Record(\"...\")");
+                    "\"" + name + "\" is not a name of a record type: letters, digits, _ and :, not"
+                            + " a digit first; set the name with @Record(\"...\")");
         }
         checkBytes(place, "the name " + name, name, NAME_BYTES_MAX);
         return name;

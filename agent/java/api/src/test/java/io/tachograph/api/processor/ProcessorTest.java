@@ -67,8 +67,8 @@ class ProcessorTest {
                         "1: two record types are named t_a: rename one with @Record(\"...\")"),
                 Arguments.of(
                         "@Record(\"a b\") interface T { void a(); }",
-                        "1: \"a b_a\" is not a name of a record type: letters, digits and _, not a"
-                                + " digit first; set the name with @Record(\"...\")"),
+                        "1: \"a b_a\" is not a name of a record type: letters, digits, _ and :, not"
+                                + " a digit first; set the name with @Record(\"...\")"),
                 Arguments.of(
                         "class T { @Record private interface I { void a(); } }",
                         "1: I is private: the writer cannot access it"),
