@@ -157,7 +157,7 @@ async fn is_needed(
 }
 
 /// Removes a deletion that masks no record of any row. Waits for readers first, because a reader that began earlier may
-/// still have read a masked record.
+/// have read a row with masked records, and still needs the mask.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
     wait_for_readers(&upkeep.store.snapshots).await;
     if !delete_with_retries(upkeep, &[tombstone.delete()]).await {
