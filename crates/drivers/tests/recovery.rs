@@ -127,7 +127,7 @@ async fn damage_outside_of_the_parts_that_are_read_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_short_or_missing_file_loses_only_its_rows() {
+async fn a_file_cut_while_it_is_open_loses_only_its_rows() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..40 {
