@@ -9,7 +9,7 @@ use tacho_model::SeriesId;
 /// Number of a series in the index. Rises from 0; valid only in this process.
 pub type SeriesNumber = u32;
 
-/// The number of the item at this position. The memory of an index ends long before the numbers do.
+/// The number of the item at this position. The process runs out of memory long before it runs out of numbers.
 pub fn as_number(position: usize) -> SeriesNumber {
     SeriesNumber::try_from(position).unwrap_or(SeriesNumber::MAX)
 }

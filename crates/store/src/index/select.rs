@@ -1,6 +1,6 @@
 //! Selects series by matchers, and lists their labels and values.
 //!
-//! Starts with the matcher that has the fewest series. Checks series one by one as soon as that is cheaper than the
+//! Starts with the `=` matcher that has the fewest series. Checks series one by one as soon as that is cheaper than the
 //! postings of the next matcher. A pattern is tried once on each value of its label, not on each series. With a literal
 //! prefix, it is tried only on values with that prefix. A choice of literals is tried only on these literals.
 
@@ -18,8 +18,8 @@ use super::{Index, Label, SeriesNumber, as_number};
 use crate::guarded::Guarded;
 use crate::kinds::of_kind;
 
-/// At most this many series are checked one by one; for a pattern also up to half as many as it has values to try. For more
-/// series, postings are used. This many checks take as long as one pass over a million bits.
+/// At most this many series are checked one by one. For a pattern, the limit is half the number of values on which it would be
+/// tried, if that is more. For more series, postings are used. This many checks take as long as one pass over a million bits.
 const SINGLE_MAX: usize = 256;
 
 /// The remaining series while the matchers are applied.
