@@ -334,7 +334,7 @@ fn commands_switch_wait_and_warn() {
     let odd = "error: pattern \"early.Bird.fly(int)\": methods are named without their parameters, \"early.Bird.fly\"\n";
     ends(&["probes", "off", "early.Bird.fly(int)"], 2, "", odd);
     ends(&["probes", "on", "early."], 2, "", "error: pattern \"early.\": a dot is out of place\n");
-    let nobody = "warning: no matching agent is connected; applies to later ones\n";
+    let nobody = "warning: no matching agent is connected; the rule applies to later ones\n";
     ends(&["probes", "off", "early.*"], 0, first, nobody);
     ends(&["probes", "clear", "1"], 0, "removed 1 rule\n", "");
 
