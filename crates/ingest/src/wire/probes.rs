@@ -78,7 +78,7 @@ pub struct RuleOutcome {
     pub fault: String,
 }
 
-/// An operation that the client itself switched to aggregation.
+/// An operation that the client itself switched to aggregation or off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub operation: String,
@@ -93,7 +93,7 @@ pub struct Probed {
     pub revision: u64,
     pub on: u64,
     pub aggregated: u64,
-    /// Number of methods that a rule switched off.
+    /// Number of methods that a rule or the client switched off.
     pub off: u64,
     pub rules: Vec<RuleOutcome>,
     pub moved: Vec<Moved>,
