@@ -58,7 +58,7 @@ class ProcessorTest {
                         "2: component y is of type java.lang.Object" + holds),
                 Arguments.of(
                         "@Record interface T { void a(int trace_id); }",
-                        "1: parameter trace_id: this name is a member of every record"),
+                        "1: parameter trace_id: this name is reserved for the ids of the call"),
                 Arguments.of(
                         "@Record interface T { void a(); \n void a(int x); }",
                         "2: two record types are named t_a: rename one with @Record(\"...\")"),
