@@ -54,8 +54,8 @@ impl Sum {
 }
 
 impl Stats {
-    /// The statistics as f64, for a column of `count` samples within `range`. `None` if they cannot replace the samples,
-    /// because the sum overflowed or a value is NaN.
+    /// The statistics as f64, for a column of `count` samples; `range` is from the first to the last of them. `None` if the
+    /// statistics cannot replace the samples, because a value is NaN or the sum is not finite.
     pub fn summary(&self, range: TimeRange, count: usize) -> Option<Summary> {
         let plain = self.count == count && self.sum.as_f64().is_finite();
         plain.then_some(Summary {

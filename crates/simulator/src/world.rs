@@ -84,7 +84,7 @@ impl World {
             let ended = self.live(life, totals).await;
             self.network.end().await;
             match ended {
-                // The run does not end by itself.
+                // `run::one` then fails the seed.
                 _ if self.disk.is_exhausted() => return Ok(()),
                 Ok(()) | Err(End::Crash) => self.crash(totals),
                 Err(End::Broken(failure)) => return Err(failure),

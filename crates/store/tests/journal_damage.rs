@@ -448,7 +448,7 @@ async fn a_missing_active_journal_is_detected() {
 }
 
 #[tokio::test]
-async fn a_whole_directory_of_another_driver_is_refused() {
+async fn journals_of_another_store_are_refused() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

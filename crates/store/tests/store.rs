@@ -187,7 +187,7 @@ async fn batches_are_refused_on_a_full_disk_and_accepted_when_there_is_space() {
     disk.set_space(u64::MAX);
     store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     for seq in 2..6 {
-        // The next record must define the names of the lost one again.
+        // The first append fails. The record of the second append must define the series again.
         let one = batch([samples(&format!("m{seq}"), &[(1, 1.0)]), executions("svc", seq.into(), 1)]);
         disk.set_space(30);
         let error = store.append(one.clone(), origin(1, seq)).await.unwrap_err();

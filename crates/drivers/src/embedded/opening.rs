@@ -64,7 +64,8 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Removes the permission of an operator, because it applies only to the files that are missing now.
+    /// Removes the file with which an operator permits that segment files are missing ([`LOST`]). The permission applies
+    /// only to the files that are missing now.
     fn remove_permission(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {

@@ -50,7 +50,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
-/// Copies the bytes of a segment that begin at `offset` to the quarantine. Returns the path of the copy. If an earlier start
+/// Copies the bytes of a segment from `offset` on to the quarantine. Returns the path of the copy. If an earlier start
 /// ended before it cut the segment, its copy is completed.
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);

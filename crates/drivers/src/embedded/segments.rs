@@ -446,8 +446,10 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     });
     if let Some(row) = long {
         let lengths = [row.partition.len(), row.clustering.len(), row.value.len()];
-        let message =
-            format!("row of {lengths:?} bytes is over {KEY_BYTES_MAX} a key or {VALUE_BYTES_MAX} a value");
+        let message = format!(
+            "row has {lengths:?} bytes (partition, clustering, value), at most {KEY_BYTES_MAX} are allowed for a key and \
+             {VALUE_BYTES_MAX} for a value"
+        );
         return Err(Error::invalid(message));
     }
     let bytes: usize = rows.iter().map(RowRef::bytes).sum();

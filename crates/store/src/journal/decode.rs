@@ -66,7 +66,8 @@ impl Decoder {
         self.lost
     }
 
-    /// Reads only the definitions of a record. Records after a lost record repeat the definitions of the lost record.
+    /// Reads only the definitions of a record. Called after a loss, before records are decoded: records after a lost record
+    /// repeat its definitions.
     pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         let (mut cursor, _) = front(self.version, payload)?;
         self.define(&mut cursor)
@@ -281,8 +282,9 @@ struct LabelsReader {
     whole: bool,
     /// Canonical labels of the previous series.
     last: Vec<u8>,
-    /// Bytes of all labels when written out, and bytes of the labels that are not shared in memory.
+    /// Bytes of all labels when written out.
     written: usize,
+    /// Bytes of the labels in memory, where series share labels.
     bytes: usize,
 }
 

@@ -42,7 +42,7 @@ impl Names<'_> {
                     "unfinished copy of the manifest",
                 ));
             } else if name == LOST {
-                let why = "the server may open this directory without missing segment files";
+                let why = "the server opens this directory even if segment files are missing";
                 findings.push(Finding::new(FindingKind::Permission, self.file(&name), why));
             } else if file_number(&name).is_none() && !KNOWN.contains(&name.as_str()) {
                 findings.push(Finding::new(
