@@ -121,7 +121,7 @@ impl View {
         damages
     }
 
-    /// Like [`Store::read_samples`], for series of this access.
+    /// Like [`Store::read_samples`], for series of this access. The report of a confined access does not depend on other series.
     ///
     /// # Errors
     /// As [`Store::read_samples`].
@@ -137,6 +137,9 @@ impl View {
         }
         let mut answer = self.store.read_samples(series, range, windows, room).await?;
         answer.damages = self.shown(answer.damages);
+        if self.confinement.is_some() {
+            answer.report = answer.report.of_requested_series();
+        }
         Ok(answer)
     }
 

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tacho_chunk::{Aggregation, Chunk, Header, Summary};
+use tacho_chunk::{Aggregation, Chunk, Header, Role, Summary};
 use tacho_model::{TimeRange, Windows};
 
 use super::piece::{Part, merge, within};
@@ -188,6 +188,7 @@ impl Plan {
                     } else {
                         let error = chunk.header().time_error_max;
                         plan.report.time_error_max = plan.report.time_error_max.max(error);
+                        plan.report.column_bytes += column_bytes(chunk.header(), &found);
                     }
                     for (series, column) in found {
                         let (reach, source) = (stored.overhang.around(range), Source::Chunk { row, column });
@@ -374,6 +375,13 @@ fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> 
         }
     }
     found
+}
+
+/// Bytes of the times, and of the values of these columns.
+fn column_bytes(header: &Header, columns: &[(usize, Column)]) -> u64 {
+    let times = header.columns().find(|column| column.role == Role::At).map_or(0, |column| column.bytes);
+    let values = columns.iter().filter_map(|(_, column)| header.member(column.member));
+    (times + values.map(|info| info.bytes).sum::<usize>()) as u64
 }
 
 /// Estimated number of the `count` samples in `whole` that are in `part`, rounded up.
