@@ -12,6 +12,8 @@ use crate::damage::Damages;
 pub struct SampleAnswer {
     /// One list for each requested series, in the order of the request. Pieces of a series ascend and do not overlap.
     pub series: Vec<Vec<Piece>>,
+    /// How exact the samples of each series are, in the order of the request.
+    pub exactness: Vec<Exactness>,
     pub report: ReadReport,
     /// Samples that are missing because they cannot be read.
     pub damages: Damages,
@@ -42,6 +44,25 @@ impl Piece {
             Self::Summary(_) => None,
         };
         parts.into_iter().flatten().map(|(at, value)| Sample { at, value })
+    }
+}
+
+/// How exact the stored samples of one series are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Exactness {
+    /// Largest difference between a stored time and the recorded time, ns.
+    pub time_error_max: u64,
+    /// Largest difference between a stored value and the recorded (or aggregated) value.
+    pub value_error_max: f64,
+    /// The longest aggregation step.
+    pub thinned: Option<Aggregation>,
+}
+
+impl Exactness {
+    pub(crate) fn widen(&mut self, other: Self) {
+        self.time_error_max = self.time_error_max.max(other.time_error_max);
+        self.value_error_max = self.value_error_max.max(other.value_error_max);
+        self.thinned = longest(self.thinned, other.thinned);
     }
 }
 

@@ -18,7 +18,7 @@ use tacho_model::{TimeRange, Windows};
 use super::piece::{Part, merge, within};
 use super::resent::Place;
 use super::resent::{Moved, Overhang};
-use crate::answer::{Piece, ReadReport, longest};
+use crate::answer::{Exactness, Piece, ReadReport, longest};
 use crate::upkeep::Mask;
 
 /// A chunk in the driver that may have samples of some of the series.
@@ -82,6 +82,13 @@ struct Column {
     aggregation: Option<Aggregation>,
 }
 
+impl Column {
+    const fn exactness(&self, time_error_max: u64) -> Exactness {
+        let Self { value_error_max, aggregation: thinned, .. } = *self;
+        Exactness { time_error_max, value_error_max, thinned }
+    }
+}
+
 /// A part of the answer for one series. The steps of a series are ordered by time.
 #[derive(Debug)]
 enum Step {
@@ -130,6 +137,8 @@ pub struct Plan {
     pub report: ReadReport,
     /// Approximate number of samples in the answer.
     pub samples: usize,
+    /// How exact each series is in the chunks that overlap the range.
+    pub exactness: Vec<Exactness>,
     /// The series of each decoded part, by slot.
     slots: Vec<usize>,
     series: Vec<Vec<Step>>,
@@ -165,7 +174,7 @@ impl Plan {
         question: &Question,
         mut unreadable: impl FnMut(usize, tacho_chunk::Error) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let mut plan = Self::default();
+        let mut plan = Self { exactness: vec![Exactness::default(); asked.len()], ..Self::default() };
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(asked.len());
         for Asked { masks, open } in asked {
             let candidate = |part: Part| {
@@ -191,6 +200,9 @@ impl Plan {
                         plan.report.column_bytes += column_bytes(chunk.header(), &found);
                     }
                     for (series, column) in found {
+                        if let Some(exactness) = plan.exactness.get_mut(series) {
+                            exactness.widen(column.exactness(chunk.header().time_error_max));
+                        }
                         let (reach, source) = (stored.overhang.around(range), Source::Chunk { row, column });
                         if let Some(candidates) = candidates.get_mut(series) {
                             candidates.push(Candidate { range, reach, source });
