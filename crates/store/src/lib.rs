@@ -83,7 +83,7 @@ pub mod fuzzing {
     pub use crate::upkeep::fuzzing::{Lives, Tombstone, decode_life};
 }
 
-pub use answer::{Piece, ReadReport, SampleAnswer, longest};
+pub use answer::{Exactness, Piece, ReadReport, SampleAnswer, longest};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};

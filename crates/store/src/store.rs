@@ -257,7 +257,22 @@ impl Store {
         windows: Option<&Windows>,
         room: &AtomicUsize,
     ) -> Result<SampleAnswer> {
-        read::samples::samples(&self.reader, series, range, windows, room).await
+        let limits = read::samples::Limits { room, rows_max: None };
+        read::samples::samples(&self.reader, series, range, windows, limits).await
+    }
+
+    /// Like [`Store::read_samples`], for many series with few samples each. `None` if all series together have more than
+    /// `samples_max` samples, or if one of them has many chunks. Little memory is taken until this is known.
+    ///
+    /// # Errors
+    /// Like [`Store::read_samples`], except `Limit`.
+    pub async fn read_short_samples(
+        &self,
+        series: &[SeriesId],
+        range: TimeRange,
+        samples_max: usize,
+    ) -> Result<Option<SampleAnswer>> {
+        read::samples::short_samples(&self.reader, series, range, samples_max).await
     }
 
     /// Samples of one series, ordered by time. Of samples with the same time, only the last written one is returned.

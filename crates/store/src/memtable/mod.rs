@@ -16,7 +16,7 @@ use crate::scatter::Walk;
 
 mod samples;
 
-pub use samples::{Column, OpenSeries, latest};
+pub use samples::{Column, OpenSamples, OpenSeries, latest};
 
 /// A block of executions with at least this many completed calls is full. Its last segment may exceed the number.
 pub const CHUNK_CALLS_MAX: usize = 65_536;
