@@ -336,6 +336,25 @@ async fn a_missing_file_is_detected() {
 }
 
 #[tokio::test]
+async fn a_link_to_itself_is_named_with_a_remedy() {
+    let bench = Bench::new();
+    filled(&bench, 20).await;
+    let kept = bench.snapshot();
+    for name in ["00000001.segment", "MANIFEST"] {
+        let path = bench.directory.path().join(name);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(name, &path).unwrap();
+        for opened in [bench.try_open().await, Embedded::open_read_only(bench.directory.path()).await] {
+            let error = opened.err().expect("opens without the file").to_string();
+            assert!(error.contains(&format!("(path {})", path.display())), "{error}");
+            assert!(error.contains("leads back to itself: replace it by the file"), "{error}");
+        }
+        bench.restore(&kept);
+        assert_eq!(keys(&bench.open().await).await, all_keys(20));
+    }
+}
+
+#[tokio::test]
 async fn an_incomplete_directory_does_not_count_as_an_older_version() {
     let bench = Bench::new();
     filled(&bench, 20).await;

@@ -11,6 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
+
 use crate::lock::DirectoryLock;
 use crate::{Error, ErrorKind, Result};
 
@@ -156,8 +158,33 @@ pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
 /// # Errors
 /// Also when it is not a regular file. A device may have no end.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    open_without_wait(OpenOptions::new().read(true), OFlags::empty(), path)
+}
+
+/// Opens a file as [`open_regular`] does, but does not follow a symbolic link, which another user of the directory may have
+/// made.
+///
+/// # Errors
+/// Also when it is a symbolic link, or not a regular file.
+pub fn open_no_link(path: &Path) -> io::Result<File> {
+    open_no_link_with(OpenOptions::new().read(true), path)
+}
+
+/// The same with other options.
+pub(crate) fn open_no_link_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_without_wait(options, OFlags::NOFOLLOW, path).map_err(|error| {
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => {
+                io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link")
+            }
+            _ => error,
+        }
+    })
+}
+
+fn open_without_wait(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    let flags = (flags | OFlags::NONBLOCK).bits().cast_signed();
+    let file = options.custom_flags(flags).open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),

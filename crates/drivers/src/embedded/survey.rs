@@ -152,15 +152,15 @@ impl Loaded {
 
 /// The existing segments and their lengths, by number.
 pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
-    let failed = |e| Error::io("list segments", directory, e);
     let mut present = BTreeMap::new();
-    for name in disk.list(directory).map_err(failed)? {
+    for name in disk.list(directory).map_err(|e| Error::io("list segments", directory, e))? {
         let Some(number) = name.to_str().and_then(file_number) else { continue };
-        match disk.length(&directory.join(&name)) {
+        let path = directory.join(&name);
+        match disk.length(&path) {
             Ok(bytes) => drop(present.insert(number, bytes)),
             // A server removed the file in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(Error::io("read segment", &path, error)),
         }
     }
     Ok(present)
