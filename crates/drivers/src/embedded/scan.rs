@@ -48,6 +48,8 @@ pub struct Damage {
     pub changed: bool,
     /// Number of bytes after the end that the manifest states.
     pub excess: u64,
+    /// Number of bytes that were on disk after the end of the file. The file was cut off.
+    pub missing: u64,
     /// Damaged places among the rows, and their bytes. If the index is intact, damaged rows are found when they are read.
     pub places: u64,
     pub bytes: u64,
@@ -57,7 +59,7 @@ pub struct Damage {
 
 impl Damage {
     pub const fn is_some(&self) -> bool {
-        self.header || self.index || self.changed || self.excess > 0 || self.places > 0
+        self.header || self.index || self.changed || self.excess > 0 || self.missing > 0 || self.places > 0
     }
 
     pub fn note(&mut self, from: usize, to: usize) {
@@ -70,10 +72,10 @@ impl Damage {
 
     /// Logs one line per file, because one per damaged place would be too many.
     pub fn log(&self, path: &Path) {
-        let Self { header, index, changed: _, excess, places, bytes, first } = self;
+        let Self { header, index, changed: _, excess, missing, places, bytes, first } = self;
         let path = path.display();
         tracing::error!(
-            %path, header, index, excess, places, bytes, first,
+            %path, header, index, excess, missing, places, bytes, first,
             "segment is damaged: its other parts are read, the file is kept"
         );
     }
