@@ -73,7 +73,7 @@ fn testdata(name: &str) -> PathBuf {
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     let files = entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()));
-    files.filter(|(name, _)| !["LOCK", "RESERVE"].contains(&&**name)).collect()
+    files.filter(|(name, _)| !["LOCK", "RESERVE", "END"].contains(&&**name)).collect()
 }
 
 #[tokio::test]

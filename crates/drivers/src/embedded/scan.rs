@@ -58,7 +58,7 @@ pub struct Damage {
 
 impl Damage {
     pub const fn is_some(&self) -> bool {
-        self.header || self.index || self.changed || self.excess > 0 || self.places > 0
+        self.header || self.index || self.changed || self.excess > 0 || self.missing > 0 || self.places > 0
     }
 
     pub fn note(&mut self, from: usize, to: usize) {
@@ -71,10 +71,10 @@ impl Damage {
 
     /// Logs one line per file, because one per damaged place would be too many.
     pub fn log(&self, path: &Path) {
-        let Self { header, index, changed: _, excess, places, bytes, first } = self;
+        let Self { header, index, changed: _, excess, missing, places, bytes, first } = self;
         let path = path.display();
         tracing::error!(
-            %path, header, index, excess, places, bytes, first,
+            %path, header, index, excess, missing, places, bytes, first,
             "segment is damaged: its other parts are read, the file is kept"
         );
     }
