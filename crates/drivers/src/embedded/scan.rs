@@ -48,6 +48,8 @@ pub struct Damage {
     pub changed: bool,
     /// Number of bytes after the end that the manifest states.
     pub excess: u64,
+    /// Number of bytes that were on disk after the end of the file. The file was cut off.
+    pub missing: u64,
     /// Number of damaged places among the rows, and of their bytes. Both are 0 if the index is intact, because the file is
     /// then not scanned; its damaged rows are found when they are read.
     pub places: u64,
