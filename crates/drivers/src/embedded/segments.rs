@@ -174,9 +174,7 @@ impl Segments {
         active.synced = active.length;
         let end = End { number: active.number, bytes: active.synced };
         active.mark();
-        if !Mutation::EndNotStated.is_on() {
-            self.end.append(&*disk, &self.directory, end);
-        }
+        self.end.append(&*disk, &self.directory, end);
         let (segment, full) = (active.number, active.length >= self.bytes_max);
         if full && let Err(error) = self.seal(purpose) {
             // The rows are safe. The next write tries to seal the segment again.
