@@ -39,6 +39,7 @@ class Cost:
     """All figures of one system. Sizes are in bytes."""
 
     ready_seconds: float
+    resident_idle: int = 0
     rounds: list[RoundCost] = field(default_factory=list)
     cpu_seconds_after: float = 0.0
     """CPU time since the first start, after the last round of all systems."""

@@ -4,7 +4,7 @@ from statistics import median
 
 from ..common.table import table
 from ..store.report import TITLES, VERDICT_HEAD, head, verdict_row
-from .aims import cpu_us, not_measured, stall_ms, verdicts
+from .aims import cpu_us, not_measured, series_bytes, stall_ms, verdicts
 
 COLUMNS_MAX = 12
 TITLE_OF_WORK = {
@@ -63,12 +63,13 @@ def _writing(work: dict) -> str:
 
 
 def _state(work: dict) -> str:
-    samples = work["series"] * work["rounds"]
+    # One more round is written after the kill.
+    samples = work["series"] * (work["rounds"] + 1)
     rows = [
         (
             TITLES[name],
             *(f"{cost[key] / 1e6:.0f}" for key in ("resident", "anonymous", "resident_peak")),
-            f"{cost['resident'] / work['series']:.0f}",
+            f"{series_bytes(cost, work['series']):.0f}",
             f"{cost['disk_bytes'] / 1e6:.1f}",
             f"{cost['disk_bytes_stopped'] / 1e6:.1f}",
             f"{cost['disk_bytes_stopped'] / samples:.2f}",

@@ -119,6 +119,7 @@ class Work:
     def _start(self, system: System, cost: Cost) -> None:
         system.run.mkdir(parents=True)
         cost.ready_seconds = timed(system.start)
+        cost.resident_idle = system.memory().resident
 
     def _round(self, number: int, noted: bool = True) -> None:
         """Writes the next round to all systems. `noted`: whether it is one of the measured rounds."""

@@ -9,6 +9,7 @@ from ..report import report
 SERIES = 1_000
 COST = {
     "ready_seconds": 0.1,
+    "resident_idle": 10_000,
     "settle_cpu_seconds": 0.2,
     "anonymous": 90_000,
     "resident_peak": 300_000,
@@ -70,7 +71,7 @@ class Aims(TestCase):
                 "CPU us per sample, worst round (4)": False,
                 "CPU per sample, last quarter / second quarter of the rounds": False,
                 "memory after the rounds, MB": False,
-                "memory, bytes per series": True,
+                "memory above idle, bytes per series": True,
                 "disk after a stop, MB": False,
                 "ready after kill -9, s": False,
                 "ready after a stop, s": True,
