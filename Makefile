@@ -82,6 +82,7 @@ test-fuzz:
 test-bench: $(JAR_AGENT)
 	python3 -m unittest discover --quiet --start-directory bench/codecs/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory bench/store/tests --top-level-directory .
+	python3 -m unittest discover --quiet --start-directory bench/scale/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory experiments/overhead/tests --top-level-directory .
 
 .PHONY: test-java
@@ -145,6 +146,10 @@ bench-codecs: ## measure what each codec saves, on published and generated data;
 .PHONY: bench-store
 bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)
 	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
+
+.PHONY: bench-scale
+bench-scale: tacho ## compare many series with VictoriaMetrics and Prometheus: cost by round, memory, disk, crash; ARGS=--full (bench/scale/README.md)
+	TACHO=$(TACHO) python3 -m bench.scale $(ARGS)
 
 .PHONY: bench-backup
 bench-backup: tacho ## measure check, backup, verify and restore next to cp and sha256sum; ARGS='--mb 600 --rounds 5'
