@@ -129,6 +129,8 @@ proptest! {
         let chunk = Chunk::open(&bytes).unwrap();
         let read = chunk.executions().unwrap();
         prop_assert_eq!(&read, &block);
+        let traces: Vec<_> = block.rows().map(|row| row.trace()).collect();
+        prop_assert_eq!(chunk.execution_traces().unwrap(), traces);
         let header = chunk.header();
         prop_assert_eq!((header.start, header.end), (block.range().start, block.range().end));
         prop_assert_eq!(header.count, segments.iter().map(|s| s.calls_completed()).sum::<usize>());

@@ -27,7 +27,7 @@ use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 use crate::pin::{self, Pinned};
-use crate::read::{self, ChunkInfo, Reader};
+use crate::read::{self, ChunkInfo, Reader, Traces};
 use crate::recover::recover;
 use crate::shared::{Metadata, Progress};
 use crate::stats::Stats;
@@ -322,7 +322,23 @@ impl Store {
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::series::executions(&self.reader, id, range, room, keep).await
+        read::series::executions(&self.reader, id, range, room, None, keep).await
+    }
+
+    /// Like [`Store::executions_within`], for the blocks with a segment of a trace that `traces` accepts. Of other blocks, only
+    /// the trace ids are decoded.
+    ///
+    /// # Errors
+    /// As [`Store::executions_within`].
+    pub async fn executions_of(
+        &self,
+        id: SeriesId,
+        range: TimeRange,
+        room: &AtomicUsize,
+        traces: Traces<'_>,
+        keep: impl Fn(&ExecutionBlock) -> bool,
+    ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+        read::series::executions(&self.reader, id, range, room, Some(traces), keep).await
     }
 
     /// The chunks of a series in the driver.

@@ -337,6 +337,11 @@ async fn refused_blocks_do_not_count_as_memory() {
     assert_eq!((blocks.len(), left), (2, 0));
     assert!(blocks.iter().all(|block| wanted(block)));
     assert_eq!(read(bytes - 1).await.unwrap_err().kind(), ErrorKind::Limit);
+
+    let (room, is_second) = (AtomicUsize::new(bytes), |trace| trace == TraceId(2));
+    let id = common::id("svc");
+    let of = store.executions_of(id, TimeRange::ALL, &room, &is_second, |_| true).await.unwrap();
+    assert_eq!((of.whole().unwrap(), room.into_inner()), (blocks, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
-use tacho_store::{ChunkInfo, Damages, Read, Result, SampleAnswer, Store};
+use tacho_store::{ChunkInfo, Damages, Read, Result, SampleAnswer, Store, Traces};
 
 use super::token::Confinement;
 use super::{Access, Whole};
@@ -189,6 +189,24 @@ impl View {
             return Err(outside(id));
         }
         self.store.executions_within(id, range, room, keep).await
+    }
+
+    /// Like [`Store::executions_of`], for a series of this access.
+    ///
+    /// # Errors
+    /// As [`Store::executions_of`].
+    pub async fn executions_of(
+        &self,
+        id: SeriesId,
+        range: TimeRange,
+        room: &AtomicUsize,
+        traces: Traces<'_>,
+        keep: impl Fn(&ExecutionBlock) -> bool,
+    ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+        if !self.admits_id(id) {
+            return Err(outside(id));
+        }
+        self.store.executions_of(id, range, room, traces, keep).await
     }
 
     /// Like [`Store::read_chunks`], for a series of this access.
