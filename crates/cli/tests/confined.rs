@@ -273,8 +273,9 @@ fn numbers_of_rules_and_sessions_do_not_count_those_of_others() {
     // The rule has the id 2, and the agent is the first one.
     let number = rules[0]["id"].as_u64().unwrap();
     assert!(number > 1_000_000, "{rules}");
-    let agents = get(&format!("/api/v1/agents?rule={number}")).json()["data"]["agents"].clone();
-    assert_eq!(agents.as_array().map(Vec::len), Some(1));
+    assert_eq!(get(&format!("/api/v1/agents?rule={number}")).status, 200);
+    let agents = get("/api/v1/agents").json()["data"]["agents"].clone();
+    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents}");
     let session: u64 = agents[0]["session"].as_str().unwrap().parse().unwrap();
     assert!(session > 1_000_000, "{agents}");
     for id in 1..=3 {
