@@ -244,13 +244,16 @@ async fn read(
         }
         done.push(part);
     }
-    let pieces = units.iter().zip(plans).zip(done).flat_map(|((unit, mut plan), done)| {
-        let exactness = std::mem::take(&mut plan.exactness);
-        let of_series = plan.finish(done, &question).into_iter().zip(exactness);
-        let places = unit.series.iter().map(|(_, place)| *place);
-        places.zip(of_series).map(|(place, (pieces, exactness))| (place, pieces, exactness))
-    });
-    Ok(pieces.collect())
+    let pieces = units.iter().zip(plans).zip(done);
+    Ok(pieces.flat_map(|((unit, plan), done)| of_unit(unit, plan, done, &question)).collect())
+}
+
+/// The pieces of the series of a unit.
+fn of_unit(unit: &Unit, mut plan: Plan, done: Vec<Done>, question: &Question) -> Pieces {
+    let exactness = std::mem::take(&mut plan.exactness);
+    let of_series = plan.finish(done, question).into_iter().zip(exactness);
+    let places = unit.series.iter().map(|(_, place)| *place);
+    places.zip(of_series).map(|(place, (pieces, exactness))| (place, pieces, exactness)).collect()
 }
 
 /// For each group of the units, a scan for each span class.
