@@ -166,10 +166,7 @@ final class Link {
         return state == State.OPEN || attempts.mayOpen(until, state == State.RESTING);
     }
 
-    /**
-     * True while a connection is being established or a frame is being sent. The sender then calls
-     * {@link #step} after short pauses.
-     */
+    /** True while it connects or sends a frame. The sender then calls {@link #step} soon. */
     boolean isBusy() {
         return out != null || state != State.RESTING && state != State.OPEN;
     }
