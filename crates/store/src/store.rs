@@ -17,7 +17,7 @@ use crate::answer::SampleAnswer;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::assemble::assemble;
 use crate::budget::Reservation;
-use crate::commit::{self, Append, Command, Committer, closed};
+use crate::commit::{self, Append, Command, Committer, Sealed, closed};
 use crate::damage::{Damages, Read};
 use crate::disk::Disk;
 use crate::driver::{Driver, Health, Info};
@@ -369,7 +369,7 @@ impl Store {
     /// The error of the driver when an attempt fails: no record is lost, and retries continue in the background. `Closed` when
     /// the journal's thread or the flusher has ended.
     pub async fn flush(&self) -> Result<()> {
-        let through = self.seal().await?;
+        let through = self.seal().await?.through;
         flush::wait_for(self.progress.clone(), through).await
     }
 
@@ -380,8 +380,8 @@ impl Store {
         Ok(())
     }
 
-    /// Seals the active generation. Returns the last generation that waits for its flush.
-    async fn seal(&self) -> Result<u64> {
+    /// Seals the active generation.
+    async fn seal(&self) -> Result<Sealed> {
         let (reply, answer) = oneshot::channel();
         self.command(Command::Seal(reply))?;
         answer.await.map_err(|_| closed())
@@ -393,13 +393,15 @@ impl Store {
     ///
     /// # Errors
     /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when
-    /// too many deletions or patterns are pending; `Closed` when the store is closed; the error of the driver. After an error of
-    /// the driver, the deletion may still take effect after a restart.
+    /// too many deletions or patterns are pending; `Closed` when the store is closed; `Io` while the remains of a refused batch
+    /// cannot be removed from the journal; the error of the driver. After an error of the driver, the deletion may still take
+    /// effect after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        let seal = async { self.seal().await.map(drop) };
+        // The deletion must not also cover a batch that was refused before and is accepted after it.
+        let seal = async { self.seal().await?.clean };
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 
