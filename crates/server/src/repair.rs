@@ -52,8 +52,7 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     let lock = DirectoryLock::acquire(into)?;
     let url = format!("embedded:{}", into.join("chunks").display());
     let copy = Copy { driver: tacho_drivers::open(&url).await?, waiting: Mutex::default() };
-    let mut derived = source.checker.derive_series(&source.journals)?;
-    copy.driver.put(std::mem::take(&mut derived)).await?;
+    copy.driver.put(std::mem::take(&mut source.derived)).await?;
     let handle = Handle::current();
     let report =
         tokio::task::block_in_place(|| source.run_with(progress, &|verdict| copy.take(verdict, &handle)))?;

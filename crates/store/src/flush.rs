@@ -260,7 +260,9 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<(
         return Ok(());
     }
     let open = generation.clone();
-    let groups = join(flusher.options.threads.start(move || home::groups(&open, &newcomers))).await;
+    let groups =
+        join(flusher.options.threads.start(move || home::groups(&open.samples, &newcomers, |times| times)))
+            .await;
     for some in groups.chunks(SERIES_ROWS) {
         flusher.driver.put(some.iter().map(|group| group.row.clone()).collect()).await?;
     }

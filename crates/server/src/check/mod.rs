@@ -18,7 +18,7 @@ use tacho_drivers::embedded::check::Image;
 use tacho_store::check::{
     Checker, Depth, Finding, FindingKind, Findings, Gap, Journals, Known, Place, PlacedRow, Severity, Verdict,
 };
-use tacho_store::{Error, ErrorKind, Result};
+use tacho_store::{Error, ErrorKind, Result, Row};
 
 pub use side::{INCOMPLETE, refuse_incomplete};
 
@@ -68,6 +68,8 @@ pub struct Source {
     pub(crate) journals: Journals,
     pub(crate) image: Image,
     pub(crate) checker: Checker,
+    /// Series rows that the directory lacks, with labels from other rows or journals.
+    pub(crate) derived: Vec<Row>,
     /// Findings that were made without reading rows.
     findings: Vec<Finding>,
 }
@@ -113,8 +115,9 @@ impl Source {
         findings.extend(image.take_findings());
         findings.extend(journals.names()?);
         findings.extend(gaps.iter().map(|gap| journals.gap(*gap)));
-        let checker = Checker::new(known, journals.generations(), depth);
-        Ok(Self { journals, image, checker, findings })
+        let mut checker = Checker::new(known, journals.generations(), depth);
+        let derived = checker.derive_series(&journals)?;
+        Ok(Self { journals, image, checker, derived, findings })
     }
 
     /// Reads and checks all files.

@@ -51,6 +51,8 @@ pub struct Checker {
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
     /// Counts of the chunks with a merge number above the last one in the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
+    /// Groups and series without a readable series row whose labels another row or a journal has.
+    pub(super) derived: Vec<(Kind, SeriesId)>,
 }
 
 /// Counts of the chunks of a group or series without a readable series row.
@@ -72,7 +74,14 @@ impl Checker {
     /// `journals`: all generations that the journals name ([`super::Journals::generations`]).
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
-        Self { known, depth, highest, nameless: Mutex::default(), unrecorded: Mutex::default() }
+        Self {
+            known,
+            depth,
+            highest,
+            nameless: Mutex::default(),
+            unrecorded: Mutex::default(),
+            derived: Vec::new(),
+        }
     }
 
     pub const fn known(&self) -> &Known {
@@ -243,6 +252,14 @@ impl Checker {
             Finding::new(FindingKind::SeriesUnknown, place, why).key(self.group_words(kind, group)).lost(lost)
         };
         let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
+        let derived = |(kind, group): &(Kind, SeriesId)| {
+            let why = "no row in its place has the labels, but another row or a journal has them";
+            Finding::new(FindingKind::SeriesUnknown, Place::file("chunks"), why)
+                .key(self.group_words(*kind, *group))
+                .loss(Loss::Derivable)
+                .effect("nothing is lost: tacho repair writes the labels again")
+        };
+        findings.extend(self.derived.iter().map(derived));
         findings.extend(self.sequence_unknown());
         let facts = &self.known.facts;
         let is_empty = self.known.partitions.is_empty() && self.known.index.len() == 0;
