@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, exists};
+use crate::disk::{Disk, RealDisk, exists};
 use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found, Front};
@@ -88,6 +88,16 @@ impl Gap {
             ),
         }
     }
+}
+
+/// Message about a journal of a later generation next to an empty driver.
+pub const EMPTIED: &str = "journals exist, but the data flushed before them is missing";
+
+/// Whether journals of these generations prove that a driver has had data. The identity is written before the first journal is
+/// created, and generation 1 is in the driver before the second journal is created. An empty driver next to a later journal has
+/// therefore lost its data.
+pub fn prove_flush(generations: impl IntoIterator<Item = u64>) -> bool {
+    generations.into_iter().any(|generation| generation > 1)
 }
 
 /// The gaps among the journals after `flushed`, compared with the given lengths.
@@ -203,9 +213,7 @@ impl Files {
         forgets: bool,
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        // The identity is written before the first journal is created, and generation 1 is in the driver before the second
-        // journal is created. An empty driver next to a later journal has therefore lost its data.
-        let emptied = is_empty && !forgets && self.journals.iter().any(|found| found.generation > 1);
+        let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
         if id.is_some() && !emptied {
             if !is_empty {
                 tracing::error!("identity of the store was missing and is taken from its journals");
@@ -215,13 +223,19 @@ impl Files {
         if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST) {
             return Ok(id);
         }
-        let what = if emptied {
-            "journals exist, but the data flushed before them is missing"
-        } else {
-            "store has data, but no identity"
-        };
+        let what = if emptied { EMPTIED } else { "store has data, but no identity" };
         Err(self.missing(what, IDENTITY_LOST))
     }
+}
+
+/// Refuses an empty driver next to journals that prove that it has lost its data. A start calls this function before it creates
+/// the driver's files. Otherwise the lost data could not be told from a new store. `directory` is the directory of the journals.
+///
+/// # Errors
+/// `Corrupt`, like [`Files::identity`].
+pub fn refuse_emptied(directory: &Path) -> Result<()> {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    Files::read(&disk, directory)?.identity(None, true, false).map(drop)
 }
 
 #[cfg(test)]

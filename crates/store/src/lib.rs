@@ -88,6 +88,7 @@ pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
+pub use evidence::refuse_emptied;
 pub use index::{Cardinality, LabelCost};
 pub use journal::{format::file_generation, refuse_newer as refuse_newer_journals};
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};

@@ -211,6 +211,16 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
+/// The same as [`check_data_directory`], for a directory of which `chunks/` may be missing if it has journals.
+pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
+    let is_journal = |entry: io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))
+    };
+    let has_chunks = data.join("chunks").try_exists().unwrap_or(true);
+    let has_journals = || std::fs::read_dir(data.join("journal")).is_ok_and(|mut all| all.any(is_journal));
+    if !has_chunks && has_journals() { Ok(()) } else { check_data_directory(data) }
+}
+
 /// Whether a path is the directory itself or is below it. The last parts of the path need not
 /// exist.
 pub fn is_inside(path: &Path, directory: &Path) -> bool {

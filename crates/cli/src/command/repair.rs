@@ -32,7 +32,7 @@ pub struct Repair {
 
 impl Repair {
     pub fn run(self) -> Result<(), Failure> {
-        ask::check_data_directory(&self.dir).map_err(Failure::into_usage)?;
+        ask::check_damaged_directory(&self.dir).map_err(Failure::into_usage)?;
         let is_filled = std::fs::read_dir(&self.into).is_ok_and(|mut entries| entries.next().is_some());
         if is_filled || self.into.is_file() {
             let message = format!("{} is not an empty directory", self.into.display());

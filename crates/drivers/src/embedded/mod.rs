@@ -117,6 +117,14 @@ impl Embedded {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
 
+    /// Whether a directory has, or according to its manifest should have, rows. No file is created, changed or removed.
+    ///
+    /// # Errors
+    /// `Version` when a newer version wrote the directory; `Io` when a file cannot be read.
+    pub fn has_rows(path: &Path) -> Result<bool> {
+        survey::has_segments(&RealDisk, path)
+    }
+
     /// Opens a directory read-only. No file is created, changed or removed.
     ///
     /// # Errors

@@ -181,6 +181,20 @@ pub fn add_missing(damage: &mut BTreeMap<u32, Damage>, manifest: &Manifest, quar
     }
 }
 
+/// Whether a directory has, or according to its manifest should have, a segment with rows.
+///
+/// # Errors
+/// `Version` when a newer version wrote the manifest; `Io` when a file cannot be read.
+pub fn has_segments(disk: &dyn Disk, directory: &Path) -> Result<bool> {
+    if !exists(disk, directory).map_err(|e| Error::io("list segments", directory, e))? {
+        return Ok(false);
+    }
+    let manifest = Manifest::read(disk, directory)?.manifest.unwrap_or_default();
+    let with_rows = |bytes: u64| bytes >= WITH_ROW_BYTES_MIN;
+    Ok(manifest.files.values().any(|known| known.state.is_live())
+        || list(disk, directory)?.into_values().any(with_rows))
+}
+
 /// The existing segments and their lengths, by number.
 pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
     let mut present = BTreeMap::new();

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_drivers::embedded::check::Image;
 use tacho_store::check::{
-    Checker, Depth, Finding, FindingKind, Findings, Gap, Journals, Known, Place, PlacedRow, Severity, Verdict,
+    Checker, Depth, Finding, FindingKind, Findings, Journals, Known, Place, PlacedRow, Severity, Verdict,
 };
 use tacho_store::{Error, ErrorKind, Result, Row};
 
@@ -92,10 +92,11 @@ impl Source {
             let known = Known::read(&*image.driver()).await?;
             // A journal that the server flushed after this image was opened seems to be missing. The next attempt sees
             // its chunks.
-            let gaps = journals.gaps(&known);
-            let seen = (gaps, known.facts.clone());
+            let gaps = journals.gaps(&known).into_iter().map(|gap| journals.gap(gap));
+            let missing: Vec<Finding> = gaps.chain(journals.emptied(&known)).collect();
+            let seen = (missing, known.facts.clone());
             if seen.0.is_empty() || last.as_ref() == Some(&seen) {
-                return Self::new(data, journals, image, known, depth, &seen.0);
+                return Self::new(data, journals, image, known, depth, seen.0);
             }
             last = Some(seen);
         }
@@ -109,12 +110,12 @@ impl Source {
         mut image: Image,
         known: Known,
         depth: Depth,
-        gaps: &[Gap],
+        missing: Vec<Finding>,
     ) -> Result<Self> {
         let mut findings = side::findings(data)?;
         findings.extend(image.take_findings());
         findings.extend(journals.names()?);
-        findings.extend(gaps.iter().map(|gap| journals.gap(*gap)));
+        findings.extend(missing);
         let mut checker = Checker::new(known, journals.generations(), depth);
         let derived = checker.derive_series(&journals)?;
         Ok(Self { journals, image, checker, derived, findings })

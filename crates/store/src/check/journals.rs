@@ -14,7 +14,7 @@ use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
 use crate::disk::{RealDisk, open_regular};
-use crate::evidence::{Gap, gaps};
+use crate::evidence::{EMPTIED, Gap, gaps, prove_flush};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
 use crate::sectors::{ReadAt, Readable, read_sectors};
@@ -139,6 +139,17 @@ impl Journals {
         let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
         let named = live.chain(self.headers().flat_map(|header| &header.older));
         gaps(known.flushed(), named, &known.keys.generations, &lengths)
+    }
+
+    /// The finding about an empty driver that has lost its data, according to the journals.
+    pub fn emptied(&self, known: &Known) -> Option<Finding> {
+        let is_lost = known.is_empty() && prove_flush(self.held.keys().copied());
+        let finding = || {
+            Finding::new(FindingKind::FileMissing, Place::file("chunks"), EMPTIED).effect(
+                "an unknown number of flushed records is lost; the server refuses to open the directory",
+            )
+        };
+        is_lost.then(finding)
     }
 
     fn name(&self, generation: u64) -> Arc<str> {

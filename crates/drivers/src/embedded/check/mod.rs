@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::check::{Finding, FindingKind, Loss};
-use tacho_store::disk::{RealDisk, open_regular};
+use tacho_store::disk::{RealDisk, exists, open_regular};
 use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
@@ -53,7 +53,7 @@ struct Held {
 }
 
 impl Image {
-    /// Opens a directory. `prefix`: the directory's name in findings, with a slash.
+    /// Opens a directory. An absent directory has no files. `prefix`: the directory's name in findings, with a slash.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when the directory cannot be listed or a file cannot be opened.
@@ -135,7 +135,9 @@ fn try_hold(directory: &Path) -> Result<Held> {
     // Read before the lengths of the files, because a server may append rows at the same time.
     let end = end::read(&RealDisk, directory);
     let mut files = BTreeMap::new();
-    for number in list(&RealDisk, directory)?.into_keys() {
+    let is_there = exists(&RealDisk, directory).map_err(|e| Error::io("list segments", directory, e))?;
+    let numbers = if is_there { list(&RealDisk, directory)? } else { BTreeMap::new() };
+    for number in numbers.into_keys() {
         let path = file_path(directory, number);
         let opened = open_regular(&path).and_then(|file| {
             let length = file.metadata()?.len();
