@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair};
-use filled::{directory, in_runtime};
+use filled::{SECOND, START, directory, in_runtime};
 use serde_json::Value;
-use support::run;
+use support::{Server, run, wait_for};
 use tacho_drivers::embedded::Embedded;
 use tacho_model::Kind;
 use tacho_store::{Driver, Table};
@@ -78,15 +78,16 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
         remove_all(at);
         in_runtime(async { drop(Embedded::open(&at.join("chunks")).await.unwrap()) });
     };
-    let cases: [(&str, &dyn Fn(&Path)); 3] =
-        [("no chunks", &remove_all), ("no segments", &remove_segments), ("new chunks", &empty)];
-    for (name, remove) in cases {
+    for name in ["no chunks", "no segments", "new chunks"] {
         copy(&data, &damaged);
-        remove(&damaged);
+        match name {
+            "no chunks" => remove_all(&damaged),
+            "no segments" => remove_segments(&damaged),
+            _ => empty(&damaged),
+        }
         let before = tree(&damaged);
-        let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
-        let (code, stdout, stderr) = run(&[&serve[..], &[damaged.to_str().unwrap()]].concat());
-        assert_eq!(code, Some(1), "{name}: {stdout}{stderr}");
+        let (code, stderr) = refused_start(&damaged);
+        assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains("the data flushed before them is missing"), "{name}: {stderr}");
         assert_eq!(tree(&damaged), before, "{name}: a refused start changes nothing");
         let (code, findings, _) = check(&damaged, &[]);
@@ -101,6 +102,42 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
         let (code, findings, _) = check(&into, &[]);
         assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]), "{name}");
     }
+}
+
+/// The file ends after the row that names a journal, and before the rows of the flush that removed this journal.
+#[test]
+fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let segment = data.join("chunks/00000001.segment");
+    let length = || std::fs::metadata(&segment).map_or(0, |metadata| metadata.len());
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    let mut named = 0;
+    for round in 0..3 {
+        let before = length();
+        let line = format!("m,host=a value={round} {}\n", START + round * SECOND);
+        assert_eq!(server.post("/write", &[], line.as_bytes()).status, 204);
+        named = wait_for("the list of required journals", || Some(length()).filter(|now| *now > before));
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    }
+    server.kill();
+    assert!(length() > named);
+    std::fs::File::options().write(true).open(&segment).unwrap().set_len(named).unwrap();
+    let (code, findings, _) = check(&data, &[]);
+    let damage = of(&findings, "damage");
+    assert_eq!((code, damage.len()), (1, 2), "{findings:?}");
+    assert!(damage[0].starts_with("\"file-short\" \"chunks/00000001.segment\""), "{damage:?}");
+    assert!(damage[1].starts_with("\"file-missing\" \"journal/00000000000000000003.journal\""), "{damage:?}");
+    assert!(damage[1].contains("the newest segment file in chunks/ ends early"), "{damage:?}");
+    let (code, stderr) = refused_start(&data);
+    assert!(code == Some(1) && stderr.contains("the newest segment file in chunks/ ends early"), "{stderr}");
+}
+
+/// Starts a server that refuses the directory. Returns the exit code and the message.
+fn refused_start(data: &Path) -> (Option<i32>, String) {
+    let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
+    let (code, stdout, stderr) = run(&[&serve[..], &[data.to_str().unwrap()]].concat());
+    (code, format!("{stdout}{stderr}"))
 }
 
 /// Path and length of every file and directory, except of lock files.

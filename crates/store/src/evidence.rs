@@ -61,7 +61,8 @@ pub struct Files {
 /// A required journal that is missing or incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Another file or the Meta table names the journal, but it does not exist.
+    /// Another file or the Meta table names the journal, but it does not exist. Perhaps it was flushed, and the last rows of the
+    /// driver are missing.
     Missing { generation: u64 },
     /// The journal has fewer bytes than were acknowledged.
     Short { generation: u64, found: u64, length: u64 },
@@ -80,7 +81,10 @@ impl Gap {
     /// Describes the gap. `path` is the path of the journal.
     pub fn what(self, path: &dyn fmt::Display) -> String {
         match self {
-            Self::Missing { .. } => format!("journal {path} is missing"),
+            // A flush removes the journal after it has put its records and the row that names them as flushed.
+            Self::Missing { .. } => format!(
+                "journal {path} is missing, or it was flushed and the newest segment file in chunks/ ends early"
+            ),
             Self::Short { found, length, .. } => format!("journal {path} has {found} bytes of {length}"),
             Self::Unfinished { generation, flushed } => format!(
                 "chunks of generation {generation} exist, but its journal is missing and it is not marked as complete \
