@@ -65,6 +65,15 @@ class Server:
         self._processes.clear()
         self._ended_cpu_seconds += _awaited_cpu_seconds() - before
 
+    def kill(self) -> None:
+        """Kills each process with SIGKILL, as a crash does."""
+        before = _awaited_cpu_seconds()
+        for process in reversed(self._processes):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._processes.clear()
+        self._ended_cpu_seconds += _awaited_cpu_seconds() - before
+
     def check(self) -> None:
         """Raises if a process has exited unexpectedly."""
         for process in self._processes:

@@ -7,6 +7,7 @@ that other activity of the machine affects all of them equally.
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -132,7 +133,8 @@ def _write_all(system: System, files: list[Path]) -> int:
         try:
             with system.client() as client:
                 while not failures:
-                    refused.append(_write(system, client, waiting.get_nowait().read_bytes()))
+                    body = waiting.get_nowait().read_bytes()
+                    refused.append(accepted(lambda: system.write(client, body)))
         except Empty:
             pass
         except (OSError, HttpError) as failure:
@@ -148,11 +150,11 @@ def _write_all(system: System, files: list[Path]) -> int:
     return sum(refused)
 
 
-def _write(system: System, client: Client, body: bytes) -> int:
+def accepted(write: Callable[[], None]) -> int:
     """Repeats the write until it is accepted. Returns how often the system refused it because it was full."""
     for refused in range(REFUSALS_MAX):
         try:
-            system.write(client, body)
+            write()
             return refused
         except HttpError as failure:
             if failure.status != SERVICE_UNAVAILABLE:

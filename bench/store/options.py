@@ -35,33 +35,33 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument(
         "--full", action="store_true", help="also 1,000 hosts, and Chronix's 20 rounds of 72 range queries (hours)"
     )
-    parser.add_argument("--only", type=_names(NAMES), default=NAMES, help=f"some of {','.join(NAMES)}")
+    parser.add_argument("--only", type=names(NAMES), default=NAMES, help=f"some of {','.join(NAMES)}")
     parser.add_argument(
         "--work",
-        type=_names(WORKS),
+        type=names(WORKS),
         default=WORKS,
         help="some of a (devops load), b (real series), c (range queries), d (analyses); default: all",
     )
     parser.add_argument(
-        "--scale", type=_positive(float), default=1.0, help="factor for the hosts of (a) and the days of (c) and (d)"
+        "--scale", type=positive(float), default=1.0, help="factor for the hosts of (a) and the days of (c) and (d)"
     )
     parser.add_argument(
-        "--queries", type=_positive(int), default=None, help="queries per class of (a); default 60, with --full 1,000"
+        "--queries", type=positive(int), default=None, help="queries per class of (a); default 60, with --full 1,000"
     )
     parser.add_argument("--seed", type=int, default=123)
     parser.add_argument("--p4", type=Path, default=None, help="a folder with Chronix's published P4 files (*.csv.gz)")
     parser.add_argument(
-        "--sample-seconds", type=_positive(int), default=60, help="seconds of reading this machine's /proc for (b)"
+        "--sample-seconds", type=positive(int), default=60, help="seconds of reading this machine's /proc for (b)"
     )
     parser.add_argument(
         "--cache", type=Path, default=Path("bench/.cache"), help="directory for installed packages and generated data"
     )
     parser.add_argument("--results", type=Path, default=Path("bench-results"))
     parser.add_argument(
-        "--before", type=_binary, default=None, metavar="TACHO", help="an earlier build of tacho, measured alternately"
+        "--before", type=binary, default=None, metavar="TACHO", help="an earlier build of tacho, measured alternately"
     )
     parser.add_argument(
-        "--loads", type=_positive(int), default=None, help="loads per system, alternately; default 1, with --before 3"
+        "--loads", type=positive(int), default=None, help="loads per system, alternately; default 1, with --before 3"
     )
     chosen = vars(parser.parse_args(arguments))
     chosen["queries"] = chosen["queries"] or (1_000 if chosen["full"] else 60)
@@ -71,23 +71,23 @@ def parse(arguments: list[str]) -> Options:
     return Options(**chosen | {name: chosen[name].resolve() for name in ("cache", "results")})
 
 
-def _names(known: tuple[str, ...]):
-    def names(text: str) -> tuple[str, ...]:
+def names(known: tuple[str, ...]):
+    def chosen_names(text: str) -> tuple[str, ...]:
         chosen = tuple(text.split(","))
         if unknown := set(chosen) - set(known):
             raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(known)}")
         return chosen
 
-    return names
+    return chosen_names
 
 
-def _binary(text: str) -> Path:
+def binary(text: str) -> Path:
     if not (file := Path(text).resolve()).is_file():
         raise argparse.ArgumentTypeError(f"{text} is not a file")
     return file
 
 
-def _positive(kind: type):
+def positive(kind: type):
     def number(text: str):
         value = kind(text)
         if value <= 0:

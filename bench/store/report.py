@@ -10,23 +10,25 @@ from ..common.table import table
 from .targets import Verdict, verdicts
 
 TITLES = {system.name: system.title for system in SYSTEMS}
+VERDICT_HEAD = ("target", "ours", "at most", "best peer", "ours / best", "")
 
 
 def report(result: dict) -> str:
     """The whole report in Markdown."""
     parts = (
-        [_head(result)]
+        [head("The store compared with its peers", result)]
         + [_experiment(experiment) for experiment in result["experiments"]]
         + [_targets(result), _notes(result)]
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(result: dict) -> str:
+def head(title: str, result: dict) -> str:
+    """The title, and the machine, its load and the versions of the run."""
     host = result["machine"]
     versions = ", ".join(f"{TITLES[name]} {version}" for name, version in result["versions"].items())
     lines = [
-        f"# The store compared with its peers, {result['begun']}",
+        f"# {title}, {result['begun']}",
         "",
         f"{host['processor']}, {host['cores']} cores, {host['memory_bytes'] / 2**30:.0f} GiB, {host['system']}; "
         f"load average before the run {result['load_average_before']}.  ",
@@ -71,7 +73,7 @@ def _rounded(experiment: dict) -> list[str]:
 
 
 def _loads(experiment: dict) -> str:
-    head = (
+    columns = (
         "written",
         "by",
         "values/s",
@@ -86,7 +88,7 @@ def _loads(experiment: dict) -> str:
         "refused",
         "load",
     )
-    return table(head, [_load(experiment, name, cost) for name, cost in experiment["loads"].items()])
+    return table(columns, [_load(experiment, name, cost) for name, cost in experiment["loads"].items()])
 
 
 def _load(experiment: dict, name: str, cost: dict) -> tuple[str, ...]:
@@ -138,15 +140,15 @@ def _query(cost: dict) -> str:
 
 def _targets(result: dict) -> str:
     rows = [
-        _verdict(experiment["work"], verdict) for experiment in result["experiments"] for verdict in verdicts(experiment)
+        verdict_row(f"({', '.join(experiment['work'])}) ", verdict) for experiment in result["experiments"] for verdict in verdicts(experiment)
     ]
-    return "## Targets\n\n" + table(("target", "ours", "at most", "best peer", "ours / best", ""), rows) if rows else ""
+    return "## Targets\n\n" + table(VERDICT_HEAD, rows) if rows else ""
 
 
-def _verdict(work: str, verdict: Verdict) -> tuple[str, ...]:
+def verdict_row(before: str, verdict: Verdict) -> tuple[str, ...]:
+    """One target for `VERDICT_HEAD`. The name of the target begins with `before`."""
     peer = f"{TITLES.get(verdict.peer, verdict.peer)} {_figure(verdict.best)}"
-    aim = f"({', '.join(work)}) {verdict.aim}"
-    return aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), _outcome(verdict)
+    return before + verdict.aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), _outcome(verdict)
 
 
 def _outcome(verdict: Verdict) -> str:

@@ -36,8 +36,8 @@ def run(options: Options) -> int:
         "begun": begun,
         "machine": machine(),
         "load_average_before": load_average(),
-        "options": _plain(options),
-        "versions": _install(options),
+        "options": plain(options),
+        "versions": install(SYSTEMS, options.only, options.cache),
         "notes": {system.name: system.notes for system in SYSTEMS},
         "experiments": [],
     }
@@ -60,14 +60,14 @@ def run(options: Options) -> int:
     return 1 if _has_faults(result) else 0
 
 
-def _install(options: Options) -> dict[str, str]:
-    """The versions of the chosen systems. A system that cannot be installed is reported and skipped."""
+def install(systems: tuple[type[System], ...], only: tuple[str, ...], cache: Path) -> dict[str, str]:
+    """The versions of the systems named in `only`. A system that cannot be installed is reported and skipped."""
     versions = {}
-    for system in SYSTEMS:
-        if system.name not in options.only:
+    for system in systems:
+        if system.name not in only:
             continue
         try:
-            versions[system.name] = system.install(options.cache)
+            versions[system.name] = system.install(cache)
         except (RuntimeError, OSError) as failure:
             print(f"{system.title} is skipped: {failure}", flush=True)
     return versions
@@ -145,5 +145,6 @@ def _has_faults(result: dict) -> bool:
     )
 
 
-def _plain(options: Options) -> dict:
+def plain(options: object) -> dict:
+    """Options, a data class, as JSON."""
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}

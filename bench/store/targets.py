@@ -55,13 +55,13 @@ def _load_verdicts(experiment: dict) -> list[Verdict]:
     if work == "a":
         written, settling = (_figures(loads, name, 1e6 / values) for name in ("cpu_seconds", "settle_cpu_seconds"))
         both = {name: written[name] + settling[name] for name in written}
-        verdicts.append(_verdict("CPU us per value, written", written, limit=CPU_US_A_VALUE_MAX))
-        verdicts.append(_verdict("CPU us per value, written and settled", both, limit=CPU_US_A_VALUE_MAX))
+        verdicts.append(compare("CPU us per value, written", written, limit=CPU_US_A_VALUE_MAX))
+        verdicts.append(compare("CPU us per value, written and settled", both, limit=CPU_US_A_VALUE_MAX))
     if work == "a" or "P4" in experiment["title"]:
         figures = _figures(loads, "disk_bytes", 1 / values)
-        verdicts.append(_verdict("bytes per value, settled", figures, limit=BYTES_A_VALUE_MAX[work]))
+        verdicts.append(compare("bytes per value, settled", figures, limit=BYTES_A_VALUE_MAX[work]))
     for name, aim in (("resident_peak", "peak memory, MB"), ("resident_settled", "memory after settling, MB")):
-        verdicts.append(_verdict(aim, _figures(loads, name, 1e-6), ratio_max=MEMORY_RATIO_MAX))
+        verdicts.append(compare(aim, _figures(loads, name, 1e-6), ratio_max=MEMORY_RATIO_MAX))
     return verdicts
 
 
@@ -73,11 +73,11 @@ def _query_verdict(name: str, row: dict) -> Verdict | None:
     }
     if OURS not in figures or len(figures) == 1:
         return None
-    verdict = _verdict(f"{name}, median ms", figures, ratio_max=QUERY_RATIO_MAX)
+    verdict = compare(f"{name}, median ms", figures, ratio_max=QUERY_RATIO_MAX)
     return replace(verdict, wrong=row[OURS]["wrong"] > 0)
 
 
-def _verdict(aim: str, figures: dict[str, float], limit: float = nan, ratio_max: float = nan) -> Verdict:
+def compare(aim: str, figures: dict[str, float], limit: float = nan, ratio_max: float = nan) -> Verdict:
     """Compares a figure of Tachograph with a limit, or with a share of the best peer's figure."""
     best, peer = min(((figure, name) for name, figure in figures.items() if name != OURS), default=(nan, "none"))
     return Verdict(aim, figures[OURS], best * ratio_max if isnan(limit) else limit, best, peer)

@@ -1,8 +1,9 @@
-"""Records functions that patterns select, when their module is imported. The first finder in `sys.meta_path` detects the import.
+"""When a module is imported, changes its functions that patterns select, so that their calls are recorded.
 
-The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
-references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at
-run time are changed in the same way. Before: agent, switchboard. After: recorder.
+`Imports` is the first finder in `sys.meta_path`, so it is called at each import, and it asks the other finders for the module.
+After the module has run, its functions and methods are changed in place, so earlier references, and names imported before the
+start, still refer to the same functions. Functions that a rule of the server selects at run time are changed in the same way.
+Before: agent, switchboard. After: recorder.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Imports:
     # ---- changing functions ----
 
     def watch(self, module: types.ModuleType) -> None:
-        """Makes the selected functions of a module that has run recorded. Never raises."""
+        """Changes the selected functions of a module after it has run, so that their calls are recorded. Never raises."""
         name = recorder.main_name() if module.__name__ == "__main__" else module.__name__
         try:
             rules = self.rules if self._may_add(module.__name__) else Rules()

@@ -32,7 +32,7 @@ def remote_write(dataset: Dataset) -> Iterator[bytes]:
             for text, column in zip(labels[number], columns[number]):
                 samples = b"".join([_sample(column[row], time) for row, time in zip(rows, times)])
                 request += _message(1, text + samples)
-        yield _snappy_literal(bytes(request))
+        yield snappy_literal(bytes(request))
 
 
 def _by_frame(piece: list[tuple[int, int, int]]) -> dict[int, list[int]]:
@@ -44,6 +44,11 @@ def _by_frame(piece: list[tuple[int, int, int]]) -> dict[int, list[int]]:
 
 def _labels(measurement: str, frame: Frame, name: str) -> bytes:
     pairs = {NAME: f"{measurement}_{name}"} | frame.tags
+    return label_pairs(pairs)
+
+
+def label_pairs(pairs: dict[str, str]) -> bytes:
+    """The labels of a series as fields of `TimeSeries`, sorted by name."""
     return b"".join(_message(1, _message(1, key.encode()) + _message(2, pairs[key].encode())) for key in sorted(pairs))
 
 
@@ -69,5 +74,6 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _snappy_literal(payload: bytes) -> bytes:
+def snappy_literal(payload: bytes) -> bytes:
+    """The payload as one literal of a snappy block."""
     return varint(len(payload)) + bytes((LITERAL_OF_4_BYTES_LENGTH,)) + struct.pack("<I", len(payload) - 1) + payload

@@ -106,6 +106,10 @@ class System(ABC):
     def stop(self) -> None:
         self.server.stop()
 
+    def kill(self) -> None:
+        """Ends the system as a crash does."""
+        self.server.kill()
+
     def restart(self) -> None:
         self.stop()
         self.start()

@@ -7,7 +7,7 @@ from ...common.client import Client, Request
 from ..encode.remote_write import remote_write
 from ...common.install import debian
 from ...common.process import disk_bytes
-from .promql import PromQL
+from .promql import PromQL, remote_write_request
 
 PACKAGE = "prometheus"
 
@@ -70,13 +70,4 @@ class Prometheus(PromQL):
         return remote_write(self.dataset)
 
     def write_request(self, body: bytes) -> Request:
-        return Request(
-            "POST",
-            "/api/v1/write",
-            body,
-            (
-                ("Content-Type", "application/x-protobuf"),
-                ("Content-Encoding", "snappy"),
-                ("X-Prometheus-Remote-Write-Version", "0.1.0"),
-            ),
-        )
+        return remote_write_request(body)

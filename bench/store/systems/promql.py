@@ -51,7 +51,7 @@ class PromQL(System):
     def answer(self, question: Question, body: bytes) -> Answer:
         if isinstance(question, Range) and self.raw_by_export:
             return _exported(body)
-        result = json.loads(body)["data"]["result"]
+        result = self.rows(body)
         match question:
             case Grouped():
                 return self._grouped_answer(question, result)
@@ -62,6 +62,11 @@ class PromQL(System):
                 return tuple(float(row["value"][1]) for row in result)
             case Outliers():
                 return tuple(float(row["value"][1]) for row in sorted(result, key=lambda row: float(row["metric"][PLACE])))
+
+    @staticmethod
+    def rows(body: bytes) -> list:
+        """The series of a response."""
+        return json.loads(body)["data"]["result"]
 
     def grouped(self, question: Grouped) -> str:
         """One expression for all fields. If functions over time drop the name, a label has the name of each field."""
@@ -143,3 +148,13 @@ def _exported(body: bytes) -> RangeAnswer:
 
 def seconds(milliseconds: int) -> str:
     return f"{milliseconds / 1_000:.3f}"
+
+
+def remote_write_request(body: bytes) -> Request:
+    """A write by remote write 1.0. All systems with PromQL accept it at the same path."""
+    headers = (
+        ("Content-Type", "application/x-protobuf"),
+        ("Content-Encoding", "snappy"),
+        ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+    )
+    return Request("POST", "/api/v1/write", body, headers)

@@ -115,6 +115,7 @@ async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>
         ends.push(bench.bytes() as usize);
     }
     drop(driver);
+    bench.forget_end();
     let mut files = bench.snapshot();
     files.retain(|path, _| !path.ends_with("LOCK") && !path.ends_with("RESERVE"));
     (files, ends)

@@ -194,7 +194,8 @@ impl Files {
     /// data when its process ends.
     ///
     /// # Errors
-    /// `Corrupt` when the store has data but its identity is missing.
+    /// `Corrupt` when the store has data but no identity, or when it has a journal of a later generation than 1 but no data. No
+    /// error if an operator permitted opening the store without the missing part.
     pub fn identity(
         &self,
         journals: Option<&Journals>,

@@ -33,7 +33,7 @@ pub fn is_counter_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The changes of a series over its whole known life. Two movements can be added.
+/// How often the values of a series change and fall. The movements of several parts of a series can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movement {
     /// Number of values that differ from the previous one.

@@ -248,7 +248,7 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// The error for an unknown service. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no service at
+/// The error for an unknown service. `place`: what was searched, such as `from ... to ...`. `none`: the hint if no service at
 /// all is known.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));

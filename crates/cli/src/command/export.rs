@@ -334,7 +334,7 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
     }
 }
 
-/// Totals reported by the sender.
+/// What the sender reported.
 struct Said {
     totals: Totals,
     /// Records that were skipped although the user did not exclude them.

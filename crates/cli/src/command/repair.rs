@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// Copy the readable part of a damaged data directory into a new directory
 ///
 /// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows and journal records. If
-/// it is interrupted, the new directory refuses to open. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
+/// it is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired

@@ -8,6 +8,7 @@
 
 pub mod check;
 mod compact;
+mod end;
 mod format;
 mod health;
 mod index;

@@ -69,6 +69,12 @@ impl Bench {
         files.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
     }
 
+    /// Removes `END`. A power failure may do this, because the file is not synced. Then nothing shows that the last batch was
+    /// acknowledged.
+    pub fn forget_end(&self) {
+        std::fs::remove_file(self.directory.path().join("END")).unwrap();
+    }
+
     pub fn bytes(&self) -> u64 {
         self.segments().iter().map(|f| f.metadata().unwrap().len()).sum()
     }

@@ -222,7 +222,7 @@ pub fn restrict(data: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::token::{Hash, Limits, Role};
+    use super::super::token::{Limits, Role, TokenHash};
     use super::*;
 
     fn add(data: &Path, name: &str) -> Result<(), String> {
@@ -271,7 +271,7 @@ mod tests {
             .unwrap();
         let Found::Tokens(tokens) = read(place.path()) else { panic!("{:?}", read(place.path())) };
         let text = "tacho_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-        assert!(tokens[0].permits(Role::Admin) && tokens[0].hash == Hash::of(text));
+        assert!(tokens[0].permits(Role::Admin) && tokens[0].hash == TokenHash::of(text));
         let limits = Limits {
             series: Some(50_000),
             samples_per_second: Some(20_000),

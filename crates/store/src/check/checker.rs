@@ -29,7 +29,8 @@ pub enum Depth {
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
-    /// The row to copy, without damaged columns. `None` if no part of the row can be used, or if the row is not needed.
+    /// The row as a repair copies it, without damaged columns. `None` if no part of the row can be used, or if the row is
+    /// not needed.
     pub kept: Option<Row>,
     /// Kind and number of the records in the row.
     pub records: Option<(Kind, u64)>,
@@ -207,7 +208,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
     }
 
-    /// The number of these series.
+    /// The number of series that [`Self::members`] returns.
     pub(super) fn member_count(&self, kind: Kind, group: SeriesId) -> Option<usize> {
         let index = &self.known.index;
         if kind == Kind::Sample {
@@ -216,7 +217,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
     }
 
-    /// Describes the records of some series that cannot be read.
+    /// Describes lost records of these series.
     pub(super) fn lost(
         &self,
         kind: Kind,
@@ -248,7 +249,7 @@ impl Checker {
         if facts.id.is_none() && !is_empty {
             findings.push(
                 Finding::new(FindingKind::FactMissing, Place::file("chunks"), "the store has no identity")
-                    .effect("it is taken from the journals; without one the server does not start"),
+                    .effect("the server takes the identity from a journal; if there is no journal, it does not start"),
             );
         }
         if let (Some(id), Some(journals)) = (facts.id, &facts.journals)
@@ -269,8 +270,9 @@ impl Checker {
         let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
         let Unrecorded { place, chunks, highest } = unrecorded.as_ref()?;
         let last = self.known.facts.last_sequence();
-        let why =
-            format!("merge numbers of {chunks} chunks, up to {highest}, are above the last one, {last}");
+        let why = format!(
+            "merge numbers of {chunks} chunks, up to {highest}, are above the recorded last number, {last}"
+        );
         Some(Finding::new(FindingKind::SequenceUnknown, place.clone(), why))
     }
 }

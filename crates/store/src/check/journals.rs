@@ -163,7 +163,7 @@ impl Journals {
             let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();
             let is_known = is_journal || ["LOCK", journal::QUARANTINE].contains(&name.as_str());
             if name.ends_with(".lost") {
-                let why = "the server may open this directory without the missing part";
+                let why = "the server opens this directory even if a part is missing";
                 findings.push(Finding::new(FindingKind::Permission, place, why));
             } else if !is_known {
                 findings.push(Finding::new(FindingKind::UnknownFile, place, "not a file of this store"));

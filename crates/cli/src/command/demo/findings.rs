@@ -135,7 +135,7 @@ impl Findings {
         );
         println!("on the wire     {:.1} bytes a call", self.wire_bytes / self.received);
         println!("stored          {:.2} bytes a call", self.stored_bytes_per_call());
-        println!("its own records {} of {EVENT}", count(self.events));
+        println!("declared        {} records of {EVENT}", count(self.events));
         println!("\ncall graph");
         print!("{}", graph::to_text(&self.graph, &graph::Detail::Main(GRAPH_NODES)));
     }

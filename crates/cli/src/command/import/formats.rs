@@ -60,7 +60,7 @@ pub struct Opened {
     /// Tells the user how the file is read.
     pub description: String,
     pub doubts: Vec<String>,
-    /// Names of the columns of a CSV file. The file of broken rows lacks the header line with these names.
+    /// Names of the columns of a CSV file. A message shows them, because the file with the broken rows has no header line.
     pub columns: Vec<String>,
     /// The unit of times, if they are numbers.
     pub counted: Option<Counted>,
@@ -183,7 +183,7 @@ impl Reading {
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| (option, what))
     }
 
-    /// The unit of times in a format of rows other than CSV.
+    /// The unit of times in a format that is neither CSV nor Parquet.
     fn counted(&self, format: Format) -> Counted {
         match format {
             Format::Line => Counted {
@@ -192,9 +192,10 @@ impl Reading {
             },
             Format::Openmetrics => Counted::of(Unit::Seconds, "--format prometheus (ms)"),
             Format::Prometheus => Counted::of(Unit::Milliseconds, "--format openmetrics (s)"),
-            Format::Csv | Format::Jsonl | Format::Parquet => {
-                Counted { ns: None, remedy: "the JSON member (timestamps: ms, time: by size)" }
-            }
+            Format::Csv | Format::Jsonl | Format::Parquet => Counted {
+                ns: None,
+                remedy: "the name of the JSON member (timestamps: ms, time: by size of the number)",
+            },
         }
     }
 

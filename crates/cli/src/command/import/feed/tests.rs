@@ -97,7 +97,8 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
         let expect = &whole.pieces[nth + 1..];
         assert_eq!(rest.pieces.len(), expect.len(), "after piece {}", piece.seq);
         for (got, expect) in rest.pieces.iter().zip(expect) {
-            let of = |piece: &Piece| (piece.seq, piece.samples, piece.entries, piece.file.clone());
+            let of =
+                |piece: &Piece| (piece.seq, piece.samples, piece.entries, piece.file.clone(), piece.offset);
             assert_eq!((of(got), &got.batch), (of(expect), &expect.batch));
         }
         assert_eq!(rest.outcome.findings, whole.outcome.findings);

@@ -119,7 +119,7 @@ class OutagesTest {
 
     @ParameterizedTest
     @MethodSource("histories")
-    void eachOutageIsLoggedAtMostOncePerMinute(String events, List<String> expected) {
+    void atMostOneOutagePerMinuteIsLogged(String events, List<String> expected) {
         for (String event : events.split(",")) {
             happens(event);
         }

@@ -1,0 +1,1 @@
+"""Tests of the benchmark. They start no server."""
