@@ -1,8 +1,8 @@
 //! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps only the last sample of each series and time, and no records older than the retention. If the times of a
-//! series are not ascending, or some are too old, the files are read a second time to compute the expected content of the
-//! store.
+//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may
+//! differ because its times are not ascending, or some are too old. If one does, the files are read a second time to compute
+//! the expected content of the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
