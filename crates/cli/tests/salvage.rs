@@ -9,7 +9,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair};
+use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair, unlocked};
 use filled::{SECOND, START, directory, in_runtime};
 use serde_json::Value;
 use support::{Server, run, wait_for};
@@ -21,7 +21,7 @@ use tacho_store::{Driver, Table};
 fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     in_runtime(async {
-        let driver = Embedded::open_read_only(&data.join("chunks")).await.unwrap();
+        let driver = unlocked(|| async { Embedded::open_read_only(&data.join("chunks")).await }).await;
         let mut each = |partition: &[u8], clustering: &[u8]| {
             if clustering.first() == Some(&(Kind::Sample as u8)) {
                 found.push([partition, clustering].concat());

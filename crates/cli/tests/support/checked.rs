@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{Kind, ManualClock, TimeRange};
-use tacho_store::{Options, Store};
+use tacho_store::{ErrorKind, Options, Result, Store};
 
 use crate::filled::in_runtime;
 use crate::support::run;
@@ -53,14 +53,29 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Opens a directory again while it is locked. A process that another thread starts inherits the lock, and holds it until the
+/// process executes its program.
+pub async fn unlocked<T, F: Future<Output = Result<T>>>(mut open: impl FnMut() -> F) -> T {
+    loop {
+        match open().await {
+            Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
 /// All records of a directory, as text.
 pub fn records(data: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     in_runtime(async {
-        let driver = Embedded::open_read_only(&data.join("chunks")).await.unwrap();
-        let options = Options { read_only: true, ..Options::default() };
-        let clock = Arc::new(ManualClock::new(0));
-        let store = Store::open(Arc::new(driver), &data.join("journal"), options, clock).await.unwrap();
+        let driver: Arc<Embedded> =
+            Arc::new(unlocked(|| async { Embedded::open_read_only(&data.join("chunks")).await }).await);
+        let open = || async {
+            let options = Options { read_only: true, ..Options::default() };
+            let clock = Arc::new(ManualClock::new(0));
+            Store::open(driver.clone(), &data.join("journal"), options, clock).await
+        };
+        let store = unlocked(open).await;
         for (id, labels) in store.find(Kind::Sample, &[]) {
             let samples = store.samples(id, TimeRange::ALL).await.unwrap();
             all.extend(samples.iter().map(|s| format!("sample {labels} {} {:?}", s.at, s.value)));
