@@ -47,7 +47,7 @@ use tacho_server::read::reader::{self, Reader};
   tacho export '{job=\"shop\"}' --format parquet --output shop.parquet
 
 Exit codes:
-  0  everything that the format can hold is written, and count and checksum agree with the store
+  0  the records that fit the format are written, and all counts and checksums agree with the store
   1  failed: the message says why
   2  arguments are wrong; nothing is written
   3  partly written: with --allow-damaged, unreadable records are missing")]

@@ -78,7 +78,7 @@ pub struct RuleOutcome {
     pub fault: String,
 }
 
-/// An operation that the client itself aggregated or switched off.
+/// An operation that the client itself switched to aggregation or off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub operation: String,

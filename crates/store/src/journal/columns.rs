@@ -140,7 +140,7 @@ pub fn read(
     cursor: &mut Cursor<'_>,
     mut each: impl FnMut(u64, Vec<Sample>, &Cursor<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    // Each value takes at least one byte, so the count is checked before memory is allocated for it.
+    // Each value takes at least one byte. So more times than remaining bytes are refused, before memory is allocated.
     let count = cursor.count(1, "number of times")?;
     let at = read_times(cursor, count)?;
     let mut next = 0i64;

@@ -1,8 +1,8 @@
 //! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps only the last sample of each series and time, and no records older than the retention. If the times of a
-//! series are not ascending, or some are too old, the files are read a second time to compute the expected content of the
-//! store.
+//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may
+//! differ because its times are not ascending, or some are too old. If one does, the files are read a second time to compute
+//! the expected content of the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -36,7 +36,7 @@ pub struct Verdict {
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,
     /// Number of series that could not be compared: their times are not ascending or too old, and the files could not be read
-    /// a second time, or have more than [`SECOND_SAMPLES_MAX`] records of such series.
+    /// a second time, or have [`SECOND_SAMPLES_MAX`] or more records of such series.
     pub unknown: u64,
 }
 
@@ -114,7 +114,8 @@ impl fmt::Display for Verdict {
         if self.unknown > 0 {
             writeln!(
                 f,
-                "{} series could not be compared: their times do not rise, or begin before the store's retention",
+                "{} series could not be compared: their times are not ascending or older than the retention, and the input \
+                 cannot be read again or is too large",
                 units::count(self.unknown)
             )?;
         }
@@ -204,7 +205,7 @@ fn compare_again(
     }
     for (id, mut list) in sent {
         let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
-        // The sort is stable, so that of samples with equal times the last one stays last.
+        // The sort is stable: among samples with equal times, the last one stays last.
         list.sort_by_key(|(at, _)| *at);
         let mut expect = Tally::default();
         for (nth, (at, hash)) in list.iter().enumerate() {
