@@ -177,9 +177,10 @@ class Link:
             self.due_at_end = now + _ENDING_S
 
     def close(self) -> None:
-        """Called when the program ends. Logs pending outages, sends BYE if connected, and closes the socket. No attempt to connect
+        """Called when the program ends. Logs pending outages and dropped calls, sends BYE if connected, and closes the socket. No attempt to connect
         follows."""
         self.outage.tell_past(monotonic())
+        self.outage.drops.look(monotonic(), is_last=True)
         self.due = self.due_at_end = math.inf
         if self.socket is not None:
             try:

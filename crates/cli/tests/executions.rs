@@ -515,3 +515,34 @@ fn inspect_reads_the_directory_and_the_server() {
     let (_, table, _) = support::run(&["inspect", dir]);
     assert!(table.starts_with("KIND       SERIES  CHUNKS  RECORDS"), "{table}");
 }
+
+#[test]
+fn operations_name_the_agents_that_dropped_calls() {
+    let (_data, server) = server();
+    let url = server.url();
+    let told = |times: [&str; 2]| {
+        let (code, stdout, stderr) =
+            support::run(&["operations", "--start", times[0], "--end", times[1], "--server", &url]);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stdout.contains("Board.list()"), "{stdout}");
+        stderr
+    };
+    assert_eq!(told(["1700000000", "1700000060"]), "");
+    let line = |service: &str, kind: &str, calls: u32, second: u32| {
+        format!(
+            "tacho_agent_dropped_total,service={service},kind={kind},instance=a value={calls} 17000000{second}\n"
+        )
+    };
+    let lines = line("shop", "execution", 7, 20)
+        + &line("shop", "execution", 12, 50)
+        + &line("shop", "sample", 99, 50)
+        + &line("idle", "execution", 5, 50);
+    assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
+    let hint = |calls| {
+        format!(
+            "hint: agents of shop dropped {calls} calls in this range, which are missing here: see `tacho agents`\n"
+        )
+    };
+    assert_eq!(told(["1700000000", "1700000060"]), hint(12));
+    assert_eq!(told(["1700000000", "1700000030"]), hint(7));
+}

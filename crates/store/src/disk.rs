@@ -289,7 +289,7 @@ impl Space {
         Self { disk, path: path.into(), reserve_bytes }
     }
 
-    /// Checks whether new records may take `bytes` more. Costs one system call without disk access.
+    /// Checks whether new records fit if flushing the journal takes `bytes`. Costs one system call without disk access.
     ///
     /// # Errors
     /// `StorageFull` when less than the reserve would be left. If the file system does not report its free space, the
@@ -299,8 +299,14 @@ impl Space {
         if free >= self.reserve_bytes.saturating_add(bytes) {
             return Ok(());
         }
+        let needed = if bytes > 0 {
+            format!(", and up to {bytes} are needed to flush the journal")
+        } else {
+            String::new()
+        };
         let message = format!(
-            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete old records or free disk space",
+            "{free} bytes are free on the disk, {} are reserved so that deletion works{needed}: delete old records or free disk \
+             space",
             self.reserve_bytes
         );
         Err(Error::new(ErrorKind::StorageFull, message).with("path", self.path.display()))
@@ -373,10 +379,8 @@ mod tests {
         space.check(100).unwrap();
         let error = space.check(101).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
-        assert!(
-            error.to_string().starts_with("1100 bytes are free on the disk, 1000 are reserved"),
-            "{error}"
-        );
+        let message = "1100 bytes are free on the disk, 1000 are reserved so that deletion works, and up to 101 are needed";
+        assert!(error.to_string().starts_with(message), "{error}");
         // Removing a file frees its space.
         let path = place.path().join("x");
         let mut file = disk.open(&path).unwrap();

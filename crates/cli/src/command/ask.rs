@@ -382,6 +382,9 @@ pub fn wait(text: &str) -> Result<Duration, String> {
 /// A moment: Unix seconds, RFC 3339, a date or a time before now.
 pub fn instant(text: &str) -> Result<i64, String> {
     time::parse_moment(text, now()).ok_or_else(|| {
+        if time::is_out_of_range(text) {
+            return format!("out of range: times are from {}", time::RANGE);
+        }
         let is_span = time::parse_duration_with_unit(text).is_some();
         match is_span {
             true => format!("write -{text} or '{text} ago' for a time before now"),
