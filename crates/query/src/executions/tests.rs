@@ -81,9 +81,9 @@ fn check_services(traces: &str, filter: &Filter, expected: &str) {
     assert_eq!(said.trim(), expected.trim());
 }
 
-/// One line per trace: id, service, operation, duration, calls, outcome, request id, status.
-fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) -> SearchResult {
-    let mut asked = Search {
+/// A search without conditions.
+fn everything() -> Search {
+    Search {
         filter: filter("", ""),
         duration_ns_min: None,
         duration_ns_max: None,
@@ -91,7 +91,12 @@ fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) 
         request_id: None,
         order: Order::default(),
         limit: 100,
-    };
+    }
+}
+
+/// One line per trace: id, service, operation, duration, calls, outcome, request id, status.
+fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) -> SearchResult {
+    let mut asked = everything();
     change(&mut asked);
     let found = search(&blocks(traces), &asked);
     let mut said = String::new();

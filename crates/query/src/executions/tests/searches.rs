@@ -46,15 +46,7 @@ shop h1 main trace=4 base=5000 at=4000
 
 /// One line per trace: id, and duration and outcome of the call that matched, or of the trace.
 fn check(change: impl FnOnce(&mut Search), expected: &str) {
-    let mut search = Search {
-        filter: filter("", ""),
-        duration_ns_min: None,
-        duration_ns_max: None,
-        outcome: None,
-        request_id: None,
-        order: Order::default(),
-        limit: 100,
-    };
+    let mut search = everything();
     change(&mut search);
     let line = |trace: &crate::executions::TraceSummary| {
         let entry = (trace.duration_ns, trace.outcome);
