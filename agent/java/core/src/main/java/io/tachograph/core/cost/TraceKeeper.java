@@ -9,9 +9,9 @@ import io.tachograph.core.log.AgentLog;
 import java.util.Arrays;
 
 /**
- * Keeps the rate of recorded traces below {@code traces_max}. Every second it reads how many traces
- * began, and gives each entry operation its share for the next second. It is a daemon thread. If
- * this thread gets no processor time, it gives no new shares, so the limit still holds.
+ * Keeps the rate of recorded traces at most at {@code traces_max}. Every second it reads how many
+ * traces began, and gives each entry operation its share for the next second. It is a daemon
+ * thread. If this thread gets no processor time, it gives no new shares, so the limit still holds.
  *
  * <p>Traces for which another process has decided are counted against the limit first, and the rest
  * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
@@ -133,8 +133,9 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Number of traces that the probability lets pass. The number is Poisson distributed; this
-     * value is two standard deviations above the mean, so that the share is rarely missed.
+     * Returns the mean number of traces that the probability lets pass. The number is Poisson
+     * distributed. The mean is about two standard deviations above the share, so that fewer traces
+     * than the share rarely pass. The permits limit the recorded traces to the share.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;

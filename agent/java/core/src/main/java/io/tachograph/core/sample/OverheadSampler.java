@@ -143,7 +143,11 @@ final class OverheadSampler implements Sampler {
         }
     }
 
-    /** Sums up the window. @return cost of the operations without their own series */
+    /**
+     * Adds up the calls of the window.
+     *
+     * @return cost of the operations without their own series, ns
+     */
     private double spend(Window window, Costs costs, PriorityQueue<Spent> costliest) {
         int end = sender.calls().end();
         if (recordedBefore.length < end) {

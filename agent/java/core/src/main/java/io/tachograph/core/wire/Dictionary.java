@@ -12,7 +12,8 @@ import java.util.Map;
 /**
  * Strings and their ids on the wire. An id keeps its meaning for the whole session, so frames that
  * are sent again stay valid. A new connection gets all definitions from the start. The size is
- * bounded as the protocol requires: past a bound, a name is {@code (other)}.
+ * bounded as the protocol requires. Past a bound, a name is {@code (other)}, and a series or a
+ * record type is not defined.
  */
 public final class Dictionary {
     /** Limit on the thread names and keys that get ids. */
