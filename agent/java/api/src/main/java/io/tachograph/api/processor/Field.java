@@ -36,7 +36,7 @@ final class Field {
     final String unit;
     final Kind kind;
 
-    /** The type as written in the source. */
+    /** The name of the type in generated source: of a primitive type, or the qualified name. */
     final String type;
 
     Field(String name, String unit, Kind kind, String type) {

@@ -145,7 +145,7 @@ public final class HttpServer {
         }
     }
 
-    /** True if the last object that was closed by the thread's current request is {@code by}. */
+    /** True if {@code by} is the last object that the thread's current request has closed. */
     public static boolean isClosed(Object by) {
         return Outermost.here().request.hasClosed(by);
     }
