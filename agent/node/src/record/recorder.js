@@ -395,7 +395,8 @@ export class Recorder {
   }
 
   /**
-   * An exception is recorded at the call in which it appeared first, and at the outermost call that it left.
+   * An exception is recorded at the call in which it appeared first, and again at the outermost call of the strand, if it
+   * leaves that call.
    * @param {unknown} error
    * @param {Call} call
    */

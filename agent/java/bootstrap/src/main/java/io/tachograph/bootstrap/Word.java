@@ -69,7 +69,8 @@ public final class Word {
 
     /**
      * Escape: a declared record. The middle field is this value plus the id of the record type. The
-     * time field is used. One word for each numeric value follows; other values are objects.
+     * time field is used. One word for each numeric or boolean value follows; other values are
+     * objects.
      */
     public static final int RECORD = 16;
 

@@ -13,7 +13,7 @@ import java.util.Arrays;
  * traces began, and gives each entry operation its share for the next second. It is a daemon
  * thread. If this thread gets no processor time, it gives no new shares, so the limit still holds.
  *
- * <p>Traces for which another process has decided are counted against the limit first, and the rest
+ * <p>Traces that another process has decided to record count against the limit first, and the rest
  * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
  * begins here might be recorded.
  *

@@ -21,7 +21,7 @@ public final class DeclaredRecord {
     /** The series of each type, by the id of the type. */
     private Series[] series = new Series[16];
 
-    /** The numeric values of the current record, in the order of the fields. */
+    /** The numeric and boolean values of the current record, in the order of the fields. */
     public final long[] words = new long[RecordTypes.RECORD_FIELDS_MAX];
 
     /** The other values of the current record, in the order of the fields. */
