@@ -58,7 +58,7 @@ final class AttributeWriter {
         }
     }
 
-    /** Counts a change of an operation that found no space as a dropped attribute. */
+    /** Counts a change of an operation for which there was no space, as if it were an attribute. */
     void drop() {
         dropped = dropped + 1;
     }

@@ -46,9 +46,9 @@ public final class WireServer implements Closeable {
          * connections.
          */
         HANGING_ONCE,
-        /** Answers HELLO with invalid bytes. */
+        /** Sends invalid bytes at the begin of each connection, and closes it. */
         GARBAGE,
-        /** Answers HELLO with ERROR {@link #errorCode}. */
+        /** Sends ERROR {@link #errorCode} at the begin of each connection, and closes it. */
         REFUSING,
         /**
          * Answers the first DATA frame with ERROR {@link #errorCode}, and follows the protocol

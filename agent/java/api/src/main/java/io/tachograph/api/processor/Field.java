@@ -36,7 +36,7 @@ final class Field {
     final String unit;
     final Kind kind;
 
-    /** The name of the type in generated source: of a primitive type, or the qualified name. */
+    /** Name of a primitive type, or qualified name of another type, for the generated source. */
     final String type;
 
     Field(String name, String unit, Kind kind, String type) {

@@ -9,9 +9,9 @@ import io.tachograph.core.log.AgentLog;
 import java.util.Arrays;
 
 /**
- * Keeps the rate of recorded traces at most at {@code traces_max}. Every second it reads how many
- * traces began, and gives each entry operation its share for the next second. It is a daemon
- * thread. If this thread gets no processor time, it gives no new shares, so the limit still holds.
+ * Limits the rate of recorded traces to {@code traces_max}. Every second it reads how many traces
+ * began, and gives each entry operation its share for the next second. It is a daemon thread. If
+ * this thread gets no processor time, it gives no new shares, so the limit still holds.
  *
  * <p>Traces that another process has decided to record count against the limit first, and the rest
  * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
@@ -80,8 +80,8 @@ public final class TraceKeeper implements Runnable {
                 log.detail("the thread for sampling shares was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: no new shares are given, so no more traces
-                // are recorded.
+                // Out of memory or an internal error: no new shares are given, so no further traces
+                // are recorded after the current shares.
                 log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
         }

@@ -159,8 +159,8 @@ public final class Instrumenter {
     }
 
     /**
-     * Describes loaded classes that rules may match by their class files. Reflection would load the
-     * types of all their methods, or fail if such a type is missing.
+     * For a loaded class that a rule may match, the description comes from the class file.
+     * Reflection would load the types of all its methods, or fail if such a type is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;

@@ -56,7 +56,7 @@ final class OverheadSampler implements Sampler {
     private long processBefore;
     private long senderBefore;
 
-    /** Cost of one operation, or of several together, since they have this series. */
+    /** Cost of one operation, or of several together, since their series exists. */
     private static final class Cost {
         final Series series;
         double seconds;

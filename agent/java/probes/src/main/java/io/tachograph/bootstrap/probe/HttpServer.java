@@ -12,7 +12,7 @@ import java.lang.ref.WeakReference;
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
 
-    /** Token of a request that another thread began. */
+    /** Token of a request that this thread continues; see {@link #resume}. */
     private static final int RESUMED = Integer.MIN_VALUE + 1;
 
     private static volatile String[] requestIdHeaders = {"X-Request-Id"};
