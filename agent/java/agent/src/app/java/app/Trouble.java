@@ -51,7 +51,7 @@ final class Trouble {
         }
     }
 
-    /** Fills the heap repeatedly while other threads make requests. */
+    /** Fills the heap repeatedly while another thread makes requests. */
     private static void outOfMemory(int rounds) throws InterruptedException {
         Thread other =
                 new Thread(
