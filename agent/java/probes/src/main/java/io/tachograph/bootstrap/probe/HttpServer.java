@@ -95,7 +95,7 @@ public final class HttpServer {
     /**
      * Marks the request of the current thread as one that may be answered later.
      *
-     * @return null if the thread has no recorded request
+     * @return null if the thread has no request, or its request was dropped
      */
     public static LaterAnswer later() {
         Outermost here = Outermost.here();
