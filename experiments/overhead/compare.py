@@ -120,8 +120,8 @@ def compare(result: dict, before: dict) -> str:
         (
             f"## Compared with the run of {before['begun']}",
             *_warnings(result, before),
-            f"{changes[0]} worse, {changes[1]} better of {len(found)} figures. Ratios of geometric means over processes; a figure "
-            f"is better or worse if its {CONFIDENCE:.0%} interval excludes 1 and the change is at least {CHANGE_MIN:.0%}.",
+            f"{changes[0]} worse, {changes[1]} better of {len(found)} figures. Ratios of geometric means over processes; a "
+            f"figure is better or worse if its {CONFIDENCE:.0%} interval excludes 1 and the change is at least {CHANGE_MIN:.0%}.",
             table(head, lines) + "\n",
         )
     )
