@@ -149,8 +149,8 @@ class Track:
         return is_innermost
 
     def fail(self, thrown: BaseException, call: int, outer: int) -> None:
-        """Ends a call with an exception. The text is recorded at the call in which the exception first appears, and at the
-        outermost call that it leaves."""
+        """Ends a call with an exception. The text is recorded at the call in which the exception first appears, and again at
+        the outermost call, if the exception leaves that call."""
         now = perf_counter_ns()
         if isinstance(thrown, CONTROL_FLOW):
             self.events.append(ESCAPE)

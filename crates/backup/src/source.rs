@@ -134,7 +134,7 @@ impl Source {
     }
 }
 
-/// Facts about a file. Equal facts show that a file in `chunks/` has not changed.
+/// Facts about a file. Equal facts show that a segment file has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Facts {
     pub bytes: u64,

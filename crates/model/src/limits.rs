@@ -18,7 +18,7 @@ pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 pub const OPERATION_BYTES_MAX: usize = 8_192;
 /// Events (enters and exits) in one part of a segment; the agent cuts longer segments into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Open calls carried from one part of a segment to the next. This is the maximum recursion depth that can be recorded.
+/// Open calls carried from one part of a segment to the next. This is the maximum depth of nested calls that can be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
 /// Attributes in one part of a segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;

@@ -131,7 +131,7 @@ impl Pattern {
     }
 
     /// Compiles with the syntax of the `regex` crate, as earlier versions did; they did not follow Go's syntax.
-    /// Deletions stored on disk need this syntax.
+    /// Deletions that these versions stored on disk need it.
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());

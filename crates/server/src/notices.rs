@@ -88,7 +88,7 @@ impl Refused {
 /// A limit in bytes counts as reached when less than 1/`NEARLY` (2 %) of it is free, because series differ in size.
 const NEARLY: usize = 50;
 
-/// Describes the limits that are reached now.
+/// Describes the first limit that is reached now.
 fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     if stats.series_total >= options.series_max {
         return format!("series_max = {}", options.series_max);

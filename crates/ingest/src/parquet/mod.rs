@@ -8,10 +8,9 @@
 //! the rows to their series. `write.rs` writes long files, whose layout is in `own.rs`. The crate `parquet` decodes the
 //! columns (docs/adr/0007); it gets ranges of bytes and does no I/O itself.
 //!
-//! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore the memory does
-//! not depend on the size and the width of a file. Damage costs at most the rest of a row group. Pages are checked before
-//! they are decompressed (`pages.rs`). A block ends at a limit of text bytes, so that reading a file takes at most
-//! [`memory_bytes_max`].
+//! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore only the footer takes
+//! more memory for a larger or wider file. Damage costs at most the rest of a row group. Pages are checked before they are
+//! decompressed (`pages.rs`). A block ends at a limit of text bytes, so that reading a file takes at most [`memory_bytes_max`].
 
 mod cell;
 mod own;

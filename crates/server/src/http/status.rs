@@ -47,7 +47,7 @@ async fn metrics(State(app): State<Arc<App>>, whole: Whole) -> Response {
     ([(header::CONTENT_TYPE, text::CONTENT_TYPE)], app.metrics.text()).into_response()
 }
 
-/// Figures of the store are only for a token that has the role `read` and no selector.
+/// Figures of the store are only for an access with the role `read` and without a selector.
 async fn status(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
     let mut status = json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -43,7 +43,7 @@ struct State {
     capacity: u64,
     operations: u64,
     reads: u64,
-    /// A hash of all operations, by which two runs are compared.
+    /// A hash of all operations except reads, by which two runs are compared.
     digest: u64,
     trace: bool,
 }
@@ -52,7 +52,7 @@ struct State {
 /// stands still, and no limit on time is reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
-/// The failure of every operation after the machine has stopped.
+/// The failure of every change of the disk after the machine has stopped.
 fn stopped() -> io::Error {
     io::Error::other("simulated: the machine has stopped")
 }
@@ -194,7 +194,7 @@ impl SimulatedDisk {
         Some((text, whole - length))
     }
 
-    /// The number of operations and a hash of them.
+    /// The number of operations except reads, and a hash of them.
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
         (state.operations, state.digest)
