@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 
 QUIET_LOAD_MAX = 1.0
-"""One-minute load average before a run. Above it, wall times are marked as disturbed."""
+"""Limit on the one-minute load average before a run. Above it, wall times are marked as disturbed."""
 
 
 def machine() -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Statistics that do not depend on probes: means with confidence intervals, regression, steady state."""
+"""Statistics of all benchmarks: means with confidence intervals, regression, steady state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ CALLS_BESIDE_MAX = 16
 """Allowed number of additional calls per thread: constructors and similar calls, which some frameworks record too."""
 LOSS_MAX = 1e-6
 STALL_FACTOR = 10
-"""A call longer than this multiple of the median counts as a stall."""
+"""A trace that takes longer than this multiple of the median counts as a stall."""
 SATURATED_SHARE = 0.2
 """If stalls take more than this share of the measured time, the writer determines the speed, not the probe."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
@@ -134,7 +134,7 @@ def _waits_for_nothing_else(cell: Cell) -> bool:
 
 
 def stall_share(histogram: list) -> float:
-    """Share of the time in calls that take more than ten times the median."""
+    """Share of the time in traces that take more than ten times the median."""
     limit = STALL_FACTOR * max(1.0, quantile(histogram, 0.5))
     total = sum(value * count for value, count in histogram)
     return sum(value * count for value, count in histogram if value > limit) / total if total else 0.0

@@ -26,7 +26,7 @@ class Verdict:
     limit: float
     at_least: bool = False
     spoilt: str = ""
-    """Reason to ignore the figure, independent of its value."""
+    """Reason why the target is missed whatever the figure is, such as lost calls."""
 
     @property
     def outcome(self) -> str:

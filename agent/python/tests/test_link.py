@@ -177,7 +177,7 @@ class Conversations(LinkTest):
         self.assertRegex(self.said[1], "^connected again to")
         self.assertEqual(self.totals.connects, 2)
 
-    def test_each_outage_is_logged_at_most_once_a_minute_and_its_end_with_the_losses(self) -> None:
+    def test_at_most_one_outage_per_minute_is_logged_and_its_end_with_the_losses(self) -> None:
         self.opened()
         lost = self.link.outage
         name = lost.server
@@ -474,7 +474,7 @@ class Endings(LinkTest):
             self.link.step()
         self.assertFalse(self.link.may_open(time.monotonic() + 60))
 
-    def test_a_server_that_refuses_is_asked_again_after_its_pause_only(self) -> None:
+    def test_a_server_that_refuses_is_asked_again_only_after_its_pause(self) -> None:
         for code, is_hopeful in [(1, True), (7, True), (8, True), (9, True), (2, False), (4, False), (5, False), (12, False)]:
             with self.subTest(code):
                 self.again()

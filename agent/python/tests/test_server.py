@@ -320,7 +320,7 @@ print(sum(f() for _ in range(1000)))
                 self.assertIn(words, err)
             self.assertNotIn("Traceback", err)
 
-    def test_records_arrive_although_the_first_connection_fails_when_the_program_ends(self) -> None:
+    def test_records_of_a_short_program_arrive_although_its_first_connection_fails(self) -> None:
         source = """
 import tachograph
 tachograph.start()
