@@ -324,7 +324,7 @@ class Conversations(LinkTest):
         self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON])
         self.assertEqual(self.said, ["a rule of the server is ignored: ' ' cannot be part of a pattern: a b"])
         self.operations.id(METHOD, "another")
-        self.switchboard.told_at += 3_600  # early, however long this takes
+        self.switchboard.told_at += 3_600  # so the next report would be early, however long this takes
         self.settle()
         self.assertEqual(self.peer.heard, [], "the result has changed, and is reported later")
         self.switchboard.told_at -= 3_600 + TELL_S[1]
