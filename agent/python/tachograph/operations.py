@@ -13,7 +13,7 @@ from typing import Callable
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
 OTHER = "(other)"
 
-# States of an operation. A call only checks whether the state of its operation is false.
+# States of an operation. A call only checks whether the state of its operation is 0.
 ON, OFF, AGGREGATE = 0, 1, 2
 
 # No rule decides the operation.

@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Attribute of a wrapper with its operation, so that no function is wrapped twice.
 MARK = "__tachograph__"
 
-# States by operation; a wrapper takes its fast path if the state is false. See operations.
+# States by operation; a wrapper takes its fast path if the state is 0. See operations.
 _STATES = operations.SHARED.states
 
 _KINDS = {

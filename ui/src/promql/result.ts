@@ -66,7 +66,7 @@ export function onGrid(points: readonly Point[], start: number, step: number, co
   return values;
 }
 
-/** The unit that the names in a query suggest: `rate(http_seconds_total[5m])` is a ratio, `heap_bytes` are bytes. */
+/** The unit that the names in a query suggest: `heap_bytes` are bytes, `rate(http_seconds_total[5m])` is a plain number. */
 export function unitOf(query: string): Unit {
   if (/^\s*(count|group|changes|resets)\b/.test(query)) return 'number';
   const perTime = /\b(rate|irate|deriv)\s*\(/.test(query);

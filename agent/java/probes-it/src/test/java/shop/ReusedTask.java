@@ -236,7 +236,8 @@ public final class ReusedTask {
         pool.end();
 
         // The program empties the queue directly, without a method of the pool. The agent detects
-        // this at a submission, when the queue has been empty for a second.
+        // this at a submission, if the queue is empty and the previous submission is more than a
+        // second old.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);

@@ -270,7 +270,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theAgentFollowsErrorsOfTheServer(int jdk) throws Exception {
+    void afterALastingErrorTheAgentDoesNotRetryAtOnce(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             server.errorCode = 2;

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * Exceptions that advice threw. They are counted by place, and the latest exception of each place
- * is kept until the sender takes it. They do not reach the program.
+ * Exceptions that advice threw. They are counted by place (probe and advice class), and the latest
+ * exception of each place is kept until the sender takes it. They do not reach the program.
  *
  * <p>The exception handler that is compiled into the advice writes both arrays without a call or an
  * allocation: the advice may have failed with a stack overflow, and an exception from the handler

@@ -30,7 +30,8 @@ public final class Tallies {
     private int count;
     private int rest = -1;
 
-    // For each open call: number of open recorded calls (upper half) and position of its tally.
+    // For each open call: number of open recorded calls (upper half), position of its tally (lower
+    // half).
     private long[] open = NO_LONGS;
     // Begin time of each open call.
     private long[] begins = NO_LONGS;

@@ -24,8 +24,8 @@ public final class ThreadBuffer extends Ring {
     private static final int SEGMENT_BLOCK = 1_024;
 
     /**
-     * Limit for the number of a call, past which calls are dropped. The number must stay a positive
-     * int, also during the calls between two checks for space.
+     * Number of calls in a segment, past which its further calls are dropped. It is below the
+     * largest int, because some more calls are recorded until the next check for space.
      */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
 
@@ -491,7 +491,7 @@ public final class ThreadBuffer extends Ring {
     // ---- life cycle of a buffer ----
 
     /**
-     * Assigns the buffer to a thread. Earlier words in the ring are complete calls.
+     * Assigns the buffer to a thread. Earlier words in the ring belong to complete calls.
      *
      * @param isLent true if the buffer is for a call that may end on another thread
      */
@@ -591,7 +591,7 @@ public final class ThreadBuffer extends Ring {
         return records;
     }
 
-    /** Number of attributes dropped since the buffer was created, because the ring was full. */
+    /** Number of attributes and changes of an operation dropped since the buffer was created. */
     public long attributesDropped() {
         return attributes.dropped();
     }

@@ -17,9 +17,9 @@ public final class TraceEntry {
     private final AtomicInteger permits = new AtomicInteger(1);
 
     /**
-     * Traces with a random number below this value are not recorded. Initially 0. A thread that
-     * found this object without a lock may see nothing but its final fields, and 0 here ({@link
-     * Traces}).
+     * Traces with a random number below this value are not recorded. It must be 0 initially: a
+     * thread that found this object without a lock ({@link Traces}) may not see a value that was
+     * written before.
      */
     private volatile long from;
 

@@ -209,7 +209,7 @@ final class Watched implements AutoCloseable {
         return values;
     }
 
-    /** All bytes that the agent has sent, as text with one character per byte. */
+    /** The bodies of all frames that the agent has sent, as text with one character per byte. */
     String sent() {
         return server.copy.toString(StandardCharsets.ISO_8859_1);
     }

@@ -45,7 +45,7 @@ public final class Decoder {
      */
     public long gaps;
 
-    /** A segment without its last part. */
+    /** A segment whose last part has not arrived. */
     private static final class Open {
         final Deque<Call> stack = new ArrayDeque<>();
         final Map<Integer, Call> calls = new HashMap<>();

@@ -27,7 +27,8 @@ import javax.lang.model.util.ElementFilter;
 import javax.lang.model.util.Elements;
 
 /**
- * Reads the record types of annotated interfaces and Java records, and reports every error in them.
+ * Reads the record types of annotated interfaces and Java records, and reports the first error in
+ * each interface or Java record.
  */
 final class Declarations {
     /** The same limit as in the wire format. */

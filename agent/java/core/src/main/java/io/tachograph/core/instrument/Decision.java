@@ -24,11 +24,10 @@ final class Decision {
     /** Positions of the rules that may match the class. */
     final int[] rules;
 
-    /**
-     * Number of methods that each of those rules decides, and number of methods that it matches.
-     */
+    /** Number of methods that each of those rules decides. */
     final int[] decides;
 
+    /** Number of methods that each of those rules matches. */
     final int[] fits;
 
     /**
@@ -166,8 +165,9 @@ final class Decision {
     }
 
     /**
-     * The counts of this decision for a class whose byte code was not changed since the decision
-     * {@code before}.
+     * This decision for a class whose byte code still follows the decision {@code before}, because
+     * it cannot be changed: the counts of the rules are those of this decision, the instrumented
+     * methods those of {@code before}.
      */
     Decision on(Decision before) {
         Decision kept = kept();

@@ -159,8 +159,8 @@ public final class Instrumenter {
     }
 
     /**
-     * Describes loaded classes by their class files. Reflection would load the types of all their
-     * methods, or fail if such a type is missing.
+     * For a loaded class that a rule may match, the description comes from the class file.
+     * Reflection would load the types of all its methods, or fail if such a type is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;
@@ -189,7 +189,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Logs once that a class cannot be changed. The class stays unchanged. */
+    /** Logs which classes are changed, and which cannot be changed and therefore stay unchanged. */
     private static final class FaultListener extends AgentBuilder.Listener.Adapter {
         private final AgentLog log;
         private final WatchedClasses watched;

@@ -66,7 +66,7 @@ public final class Moves {
     /**
      * Sets the listeners, which any thread may call.
      *
-     * @param follow called when an operation is moved, so that the byte code must follow
+     * @param follow called when an operation is moved, so that byte code must change
      * @param tell called when {@link #all} changes and the byte code stays the same
      */
     void listen(Runnable follow, Runnable tell) {
@@ -130,7 +130,9 @@ public final class Moves {
         }
     }
 
-    /** Reports that the limit of {@link #exhausted} is no longer exceeded. */
+    /**
+     * Reports that the budget is no longer exceeded. Has an effect only after {@link #exhausted}.
+     */
     public void relieved() {
         if (moved.remove(ALL_OPERATION) != null) {
             tell.run();
@@ -147,8 +149,8 @@ public final class Moves {
     }
 
     /**
-     * Returns the state of a method that the rule decides. Deletes a move that is older than the
-     * rule.
+     * Returns the state of a method that the rule decides. Deletes a move that is older than a rule
+     * of the server.
      */
     State state(Rule rule, int operation) {
         Move move = moved.get(operation);

@@ -56,7 +56,7 @@ final class OverheadSampler implements Sampler {
     private long processBefore;
     private long senderBefore;
 
-    /** Cost of one operation, or of several together, since they have this series. */
+    /** Cost of one operation, or of several together, since their series exists. */
     private static final class Cost {
         final Series series;
         double seconds;
@@ -143,7 +143,11 @@ final class OverheadSampler implements Sampler {
         }
     }
 
-    /** Sums up the window. @return cost of the operations without their own series */
+    /**
+     * Adds up the calls of the window.
+     *
+     * @return cost of the operations without their own series, ns
+     */
     private double spend(Window window, Costs costs, PriorityQueue<Spent> costliest) {
         int end = sender.calls().end();
         if (recordedBefore.length < end) {

@@ -8,7 +8,7 @@ import io.tachograph.core.wire.SampleBatch;
  */
 interface Sampler {
     /**
-     * Adds the samples of this sampler. Runs on the agent's own thread and may take a few
+     * Adds the samples of this sampler. Runs on a thread of the agent and may take a few
      * milliseconds.
      */
     void sample(SampleBatch into);

@@ -9,8 +9,9 @@ final class Attempts {
     static final long GREETING_NANOS = 5_000_000_000L;
 
     /**
-     * The most that the time between two steps counts as waiting. The sender itself may be late on a
-     * busy machine, and a step may load the classes of TLS. The server is not the cause of that.
+     * Of the time between two steps, at most this much counts as waiting for the server. The server
+     * is not the cause of longer times: the sender itself may be late on a busy machine, or a step
+     * may load the classes of TLS.
      */
     private static final long STEP_NANOS_MAX = 100_000_000;
 

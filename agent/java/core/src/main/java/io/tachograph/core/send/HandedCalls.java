@@ -18,7 +18,7 @@ final class HandedCalls {
 
     /**
      * Ended calls that must wait: the reader has not yet reached the position in the ring at which
-     * their thread left them, or the queue is full.
+     * their thread left them, or the queue is full under the policy {@code block}.
      */
     private HandedCall waiting;
 
@@ -43,7 +43,7 @@ final class HandedCalls {
         this.record = new SegmentRecord(dictionary);
     }
 
-    /** Writes the ended calls for which the queue has space. */
+    /** Writes the ended calls that need not wait. If the queue is full, drops and counts them. */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();
         while (next != null) {

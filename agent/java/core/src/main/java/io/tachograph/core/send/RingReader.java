@@ -27,8 +27,8 @@ final class RingReader {
     private static final int RUN_EVENTS = 256;
 
     /**
-     * Maximum number of events of a part in a deep recursion. Most of a shorter part would be
-     * carried calls.
+     * Maximum number of events of a part in a deep recursion. A shorter part would consist mostly
+     * of carried calls.
      */
     private static final int EVENTS_MAX_DEEP = 60_000;
 
@@ -97,8 +97,7 @@ final class RingReader {
     }
 
     /**
-     * Reads all available words. If the program waits while the queue is full, this method stops
-     * when the queue is full.
+     * Reads all available words. Under the policy {@code block}, it stops when the queue is full.
      *
      * @return number of words read
      */
@@ -363,8 +362,8 @@ final class RingReader {
     }
 
     /**
-     * Adds the carried calls before the first event of a later part. The call of this enter event
-     * is already on the stack.
+     * Called before an enter event. If the event is the first one of a later part, adds the carried
+     * calls before it. The entered call is already on the stack of open calls; it is not carried.
      */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {

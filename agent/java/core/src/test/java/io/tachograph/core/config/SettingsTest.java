@@ -163,7 +163,7 @@ class SettingsTest {
     }
 
     @Test
-    void everyKindOfValue() throws Exception {
+    void valuesOfEveryKindAreRead() throws Exception {
         Settings settings =
                 load(
                         """

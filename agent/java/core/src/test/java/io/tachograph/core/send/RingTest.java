@@ -362,10 +362,9 @@ class RingTest {
 
     @ParameterizedTest
     @CsvSource({"8,2"})
-    void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
+    void eachCallIsRecordedOrCountedWithFewBuffers(long seed, int threadsMax) throws Exception {
         Buffers.Options options = new Buffers.Options();
-        // The number of buffers is rounded up to 64, so all callers get a buffer. The count of
-        // dropped calls must be right in any case.
+        // The number of buffers is rounded up to 64, so all callers get a buffer.
         options.threadsMax = threadsMax;
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());

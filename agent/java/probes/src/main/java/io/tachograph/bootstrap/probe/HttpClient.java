@@ -174,7 +174,7 @@ public final class HttpClient {
         return text(later == null ? Recorder.context() : later.context());
     }
 
-    /** As {@link #traceparent()}, before the begin of the call. */
+    /** As {@link #traceparent()}, for the thread's current call, before a request begins. */
     public static String traceparentOfCaller() {
         return text(Recorder.context());
     }

@@ -46,7 +46,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
 
-    /** Reads the status of a response, by the interface of the server's API. */
+    /** By interface with the method {@code getStatus()}: reads the status of a response. */
     private static final ClassValue<MethodHandle> STATUS =
             new ClassValue<>() {
                 @Override
@@ -74,7 +74,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private final List<WeakReference<Object>> requests = new ArrayList<>(2);
     private int status;
 
-    /** The status that was sent, for servers whose responses have no accessor for it. */
+    /** The status that was sent, for a server without response objects (that of the JDK). */
     private volatile int given;
 
     private volatile int state;
@@ -95,7 +95,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         this.response = new WeakReference<>(response);
     }
 
-    /** Sets the status that is sent, for servers whose responses have no accessor for it. */
+    /** Sets the status that is sent, for a server without response objects. */
     public void answers(int status) {
         given = status;
     }

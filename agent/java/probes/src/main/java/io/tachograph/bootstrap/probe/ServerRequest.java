@@ -129,7 +129,9 @@ final class ServerRequest {
         return later.leave(call, known);
     }
 
-    /** The status of a request that was answered before the thread left it. */
+    /**
+     * The status of the answer if the request ended before the thread left it; else {@code status}.
+     */
     int statusOr(int status) {
         if (later == null) {
             return status;
