@@ -479,7 +479,7 @@ class Span:
         self.strand: Optional[Strand] = None
         self.token: Any = None
         self.words: Any = None
-        # Begin of a counted block.
+        # Start of a counted block, as `perf_counter_ns`; 0 for other blocks.
         self.begun = 0
 
     def __enter__(self) -> Span:

@@ -128,7 +128,7 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the hot path ----
 
     /**
-     * Records the begin of a call.
+     * Records the start of a call.
      *
      * @param operation id from {@link Operations}
      * @return the token for {@link #exit}

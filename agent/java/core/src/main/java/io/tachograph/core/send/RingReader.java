@@ -142,8 +142,9 @@ final class RingReader {
     }
 
     /**
-     * Keeps an unrecorded call without an exit from suppressing its thread permanently. @param now
-     * ns, always from the same clock
+     * Keeps an unrecorded call without an exit from suppressing its thread permanently.
+     *
+     * @param now ns, always from the same clock
      */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();
