@@ -497,7 +497,7 @@ class Endings(LinkTest):
         self.hears("HELLO")
         with mock.patch.object(link, "monotonic") as clock:
             clock.return_value = time.monotonic()
-            for _ in range(40):  # 40 s of the clock, 4 s of the limit
+            for _ in range(40):  # 40 s of the clock, of which 4 s count (`_STEP_S_MAX`)
                 clock.return_value += 1.0
                 self.link.step()
             self.assertEqual(self.said, [])
