@@ -31,9 +31,9 @@ use tacho_api::printable::printable;
 
 use crate::{Fault, Process};
 
-/// Timeout until the JVM listens. It cannot begin during a long garbage collection. SIGQUIT is sent again after half of this
-/// time. A JVM that begins to listen at that moment answers the second signal with a thread dump. The timeout is long so that
-/// such thread dumps are rare on busy machines.
+/// Timeout until the JVM listens. A JVM cannot begin to listen during a long garbage collection. SIGQUIT is sent again after
+/// half of this time. A JVM that begins to listen at that moment answers the second signal with a thread dump. The timeout is
+/// long so that such thread dumps are rare on busy machines.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Timeout until a newly started JVM handles SIGQUIT and supports agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);

@@ -129,7 +129,7 @@ pub async fn folded<F: Fold + Send>(
         let is_tried = scanned == Some(scope) || scope == Scope::Traces;
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         let read = pass(store, (service, range), (scope, &room), &mut fold).await?;
-        // A pass over some of the traces reads some of the blocks.
+        // A pass over some of the traces reads only some of the blocks, so it may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
         }

@@ -18,9 +18,9 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One task object that is submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
- * {@code main}, which is not recorded. Each scenario has its own method for the work, so that its
- * runs can be identified.
+ * Task objects that are submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
+ * unrecorded code. Each scenario has its own method for the work, so that its runs can be
+ * identified.
  */
 public final class ReusedTask {
     static final int TIMES = 200;
@@ -262,7 +262,10 @@ public final class ReusedTask {
         return pool;
     }
 
-    /** Submits the task again, unrecorded and by {@link #b}, when the pool has space. */
+    /**
+     * Submits the task twice more, first by unrecorded code and then by {@link #b}, each time when
+     * the queue is empty.
+     */
     private static void again(Gated pool, Runnable task) throws InterruptedException {
         pool.open();
         while (pool.getQueue().size() > 0) {

@@ -31,7 +31,10 @@ class FaultIT {
      */
     private static final long MILLIS_MAX = 60_000;
 
-    /** Less than the program sleeps. {@link Program#terminate} kills it after 120 s. */
+    /**
+     * Less than the time for which the program sleeps. {@link Program#terminate} kills it after 120
+     * s.
+     */
     private static final long SIGTERM_MILLIS_MAX = 100_000;
 
     private static void assertOneLine(Program program, String text) throws IOException {

@@ -36,7 +36,7 @@ class MemoryIT {
         return Program.on(jdk, what, String.valueOf(count)).option("-Xmx400m");
     }
 
-    /** @return memory that the agent adds */
+    /** @return memory that the agent adds, in bytes */
     private static long busy(int count) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =

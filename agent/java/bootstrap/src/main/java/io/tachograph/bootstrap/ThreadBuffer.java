@@ -71,8 +71,8 @@ public final class ThreadBuffer extends Ring {
     private int skippedAt;
 
     /**
-     * Number of the latest unrecorded call whose callers are recorded; increases with each such
-     * call.
+     * Number of the latest unrecorded call that is not inside another unrecorded call; increases
+     * with each such call.
      */
     private int leftOutNumber;
 
@@ -216,8 +216,8 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * True if a call may be recorded: it is not inside an unrecorded call, and the ring has space
-     * for the call with its exit, and for the exits of all open calls. Reads the position of the
-     * reader.
+     * for the call with its exit, and for the exits of all open calls. Under the policy {@code
+     * block}, waits for space. Reads the position of the reader.
      */
     private boolean admit() {
         if (slot < 0) {
@@ -226,8 +226,8 @@ public final class ThreadBuffer extends Ring {
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // The caller of the unrecorded calls has ended, or the sender has given these calls up.
-        // They therefore count as ended, even if their exits are missing.
+        // If calls are still open that are not recorded, their caller has ended, or the sender has
+        // given them up. They therefore count as ended, even if their exits are missing.
         skipped = 0;
         endTraceLeftOut();
         if (room()) {
@@ -341,7 +341,7 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** Handles the exit of a call that is not the innermost open one. */
+    /** Handles the exit of a call that is not recorded, or is not the innermost open one. */
     private void exitOdd(int call, int kind, Throwable thrown) {
         if (slot == UNASSIGNED) {
             home.leftOutEnds(call);
@@ -545,9 +545,9 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * Gives up an outermost call that has been unrecorded for so long that its exit may be lost.
-     * Without this, the thread would never record again. The thread's next call is then an
-     * outermost one. The sender calls this method without a lock; it has no effect if the call has
-     * ended in the meantime.
+     * Without this, the thread would never record again. The next call of the thread after this
+     * method is an outermost one. The sender calls this method without a lock; it has no effect if
+     * the call has ended in the meantime.
      *
      * @param number the result of {@link #outermostLeftOut}
      */

@@ -3,9 +3,9 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An entry operation and its share of the recorded traces. The share is a probability, which
- * spreads the recorded traces over the second, and a number of permits, which limits their rate
- * during bursts. The first trace of an operation is always recorded.
+ * An operation with which traces begin, and its share of the recorded traces. The share is a
+ * probability, which spreads the recorded traces over the second, and a number of permits, which
+ * limits their rate during bursts. The first trace of an operation is always recorded.
  */
 public final class TraceEntry {
     /** Upper bound of the random numbers, exclusive. */

@@ -62,7 +62,7 @@ public final class TraceGate {
      * @param cause the call in another thread or process that caused this call; null if there is
      *     none
      * @return true if the trace is recorded; false if it is not, and the caller must then call
-     *     {@link #close} at its end
+     *     {@link #close} when the outermost call ends
      */
     boolean isKept(int operation, Context cause) {
         boolean isKept;

@@ -39,7 +39,7 @@ final class Watched implements AutoCloseable {
 
     /**
      * @param jdk version of the JDK
-     * @param main class in the package {@code shop}; its methods are recorded
+     * @param main class; its methods are recorded if its package is {@code shop}
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);

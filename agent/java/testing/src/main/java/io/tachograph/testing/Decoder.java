@@ -40,8 +40,8 @@ public final class Decoder {
     public long segmentParts;
 
     /**
-     * Number of parts that do not have the number after that of the previous part, because calls
-     * were dropped between them.
+     * Number of parts that do not follow the previous part of their segment, because parts between
+     * them were dropped.
      */
     public long gaps;
 

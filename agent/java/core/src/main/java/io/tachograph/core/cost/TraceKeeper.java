@@ -10,8 +10,9 @@ import java.util.Arrays;
 
 /**
  * Limits the rate of recorded traces to {@code traces_max}. Every second it reads how many traces
- * began, and gives each entry operation its share for the next second. It is a daemon thread. If
- * this thread gets no processor time, it gives no new shares, so the limit still holds.
+ * began, and gives each operation with which traces begin its share for the next second. It is a
+ * daemon thread. If this thread gets no processor time, it gives no new shares, so the limit still
+ * holds.
  *
  * <p>Traces that another process has decided to record count against the limit first, and the rest
  * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
@@ -81,7 +82,7 @@ public final class TraceKeeper implements Runnable {
                 return;
             } catch (Throwable e) {
                 // Out of memory or an internal error: no new shares are given, so no further traces
-                // are recorded after the current shares.
+                // are recorded when the current shares are used up.
                 log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
         }

@@ -79,8 +79,9 @@ final class Decision {
     }
 
     /**
-     * False for methods that the compiler generates (bridges, bodies of lambdas, accessors). They
-     * are part of a method in the source, not separate calls.
+     * False for methods without byte code, for static initialisers, and for methods that the
+     * compiler generates (bridges, bodies of lambdas, accessors). The generated ones are part of a
+     * method in the source, not separate calls.
      */
     private static boolean isWatchable(MethodDescription method) {
         return !method.isAbstract()

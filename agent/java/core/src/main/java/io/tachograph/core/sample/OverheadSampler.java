@@ -118,8 +118,8 @@ final class OverheadSampler implements Sampler {
         long process = processNanos();
         long busy = sender.busyNanos();
         if (before == 0) {
-            // the first reading is here, because at the start of the program it would delay the
-            // program
+            // The first reading is made here and not in the constructor, because that would delay
+            // the start of the program.
             before = now;
             processBefore = process;
             senderBefore = busy;

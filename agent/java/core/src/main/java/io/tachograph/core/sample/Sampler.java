@@ -4,7 +4,7 @@ import io.tachograph.core.wire.SampleBatch;
 
 /**
  * A source of samples that is read at an interval. To add a sampler, write one class and one line
- * in {@link SamplerThread}.
+ * in {@link SamplerThread} or, if its last values must not be lost, in {@link AgentReport}.
  */
 interface Sampler {
     /**

@@ -22,7 +22,7 @@ final class Drops {
 
     private boolean isQuiet;
 
-    /** Time from which the next line may be written. */
+    /** {@code System.nanoTime()} from which the next line may be written. */
     private long quietUntil;
 
     Drops(AgentLog log, Totals totals) {

@@ -43,7 +43,10 @@ final class HandedCalls {
         this.record = new SegmentRecord(dictionary);
     }
 
-    /** Writes the ended calls that need not wait. If the queue is full, drops and counts them. */
+    /**
+     * Writes the ended calls that need not wait ({@link #waiting}). If the queue is full under the
+     * policy {@code drop}, drops and counts them.
+     */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();
         while (next != null) {

@@ -26,7 +26,7 @@ final class Outages {
     /** The last refusal of the token. */
     private String refusal = "";
 
-    /** Time from which the next line may be written. */
+    /** {@code System.nanoTime()} from which the next line may be written. */
     private long quietUntil;
 
     private boolean isQuiet;

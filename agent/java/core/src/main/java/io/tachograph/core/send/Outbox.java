@@ -19,7 +19,7 @@ final class Outbox {
     /** A frame is closed when it reaches this size. A single record may be larger. */
     private static final int FRAME_BYTES = 65_536;
 
-    /** Memory of a queued frame in addition to its bytes. */
+    /** Memory of a queued frame in addition to its content, in bytes. */
     private static final int FRAME_OVERHEAD = 64;
 
     private final Dictionary dictionary;
@@ -45,14 +45,14 @@ final class Outbox {
         final byte[] frame;
 
         /**
-         * Size of the dictionary when the frame was closed. This much of the dictionary must be
-         * sent before the frame.
+         * Size of the definitions in the dictionary when the frame was closed, in bytes. These
+         * definitions must be sent before the frame.
          */
         final int dictionarySize;
 
         /**
-         * Size of the definitions of record types when the frame was closed; 0 for a frame without
-         * declared records.
+         * Size of the definitions of record types when the frame was closed, in bytes; 0 for a
+         * frame without declared records.
          */
         final int recordTypesSize;
 

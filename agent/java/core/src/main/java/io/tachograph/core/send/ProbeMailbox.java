@@ -4,8 +4,8 @@ import io.tachograph.core.wire.ProbeRules;
 
 /**
  * Exchanges rules and answers between the connection and the switchboard. It holds the newest rules
- * in one direction and the newest answer in the other. Newer values replace older ones, so neither
- * side waits, and no queue builds up.
+ * in one direction and the newest answer in the other. Newer values replace older ones, so a writer
+ * never waits, and no queue builds up.
  */
 public final class ProbeMailbox {
     private ProbeRules rules;

@@ -143,7 +143,7 @@ final class RingReader {
 
     /**
      * Keeps an unrecorded call without an exit from suppressing its thread permanently. @param now
-     * time of any clock, ns
+     * ns, always from the same clock
      */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();

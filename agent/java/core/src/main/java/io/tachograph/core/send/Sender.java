@@ -55,7 +55,7 @@ public final class Sender implements Runnable {
     private final ArrayBlockingQueue<SampleBatch> samples =
             new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
     private volatile CountDownLatch flush;
-    /** The end of the wait of {@link #flush}, ns. */
+    /** {@code System.nanoTime()} at which the wait of {@link #flush} ends. */
     private volatile long flushUntil;
     private volatile boolean isFlushed;
     private long flushSeq = -1;

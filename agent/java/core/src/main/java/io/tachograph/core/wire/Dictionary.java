@@ -135,7 +135,10 @@ public final class Dictionary {
         return defineText(text);
     }
 
-    /** Returns the id of a short value that has occurred before; else 0. */
+    /**
+     * Returns the id of a value. Returns 0 if the value is long, if it is not known to have
+     * occurred before, or if there is no space.
+     */
     public int value(String value) {
         Integer id = texts.get(value);
         if (id != null) {

@@ -82,9 +82,7 @@ class LimitsTest {
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
     }
 
-    /**
-     * Methods that are aggregated, by a setting or for their rate, cost as much as recorded ones.
-     */
+    /** Calls of methods that are aggregated, by a setting or for their rate, cost time too. */
     @Test
     void aggregatedMethodsAreSwitchedOffToo() {
         Limits limits = new Limits(0, 10_000);

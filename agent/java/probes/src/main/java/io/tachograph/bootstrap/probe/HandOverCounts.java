@@ -74,7 +74,7 @@ final class HandOverCounts {
         return count;
     }
 
-    /** @return false if the word now belongs to another pair or is full */
+    /** @return false if the word is now free, belongs to another pair, or is full */
     private boolean add(int at, long hash, int difference) {
         long word = words.get(at);
         while (isOf(word, hash)) {

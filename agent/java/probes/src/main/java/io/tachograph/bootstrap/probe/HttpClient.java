@@ -169,7 +169,10 @@ public final class HttpClient {
         return NAMES.operation(name.append(authority), prefixLength);
     }
 
-    /** The value of the {@code traceparent} header; null if nothing is recorded. */
+    /**
+     * The value of the {@code traceparent} header; null if there is neither a recorded call nor a
+     * trace.
+     */
     public String traceparent() {
         return text(later == null ? Recorder.context() : later.context());
     }

@@ -168,8 +168,8 @@ public final class HttpServer {
      * Ends the work of the thread for the request: the request is answered, or another thread will
      * answer it.
      *
-     * @param call the result of {@link #enter}, or {@link Outermost#INSIDE}; if 0, nothing is
-     *     recorded (inlined advice has this value after an exception)
+     * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}; if
+     *     0, nothing is recorded (inlined advice has this value after an exception)
      * @param status 0 if not yet known
      */
     public static void exit(int call, int status, Throwable thrown) {

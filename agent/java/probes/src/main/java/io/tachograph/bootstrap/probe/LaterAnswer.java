@@ -33,15 +33,15 @@ public final class LaterAnswer implements Consumer<Throwable> {
     /** A thread is ending the call, and no other thread may end it. */
     private static final int ENDING = 1;
 
-    /** The call has ended, and its status is known. */
+    /** The call has ended, or this object was abandoned. */
     private static final int ENDED = 2;
 
     private static final AtomicIntegerFieldUpdater<LaterAnswer> STATE =
             AtomicIntegerFieldUpdater.newUpdater(LaterAnswer.class, "state");
 
     /**
-     * Pending requests, by the server's request object. An entry is removed at the end of the
-     * request.
+     * Pending requests, by the objects that {@link #comesBackAs} registered. An entry is removed at
+     * the end of the request.
      */
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
@@ -148,7 +148,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Records that the server has timed out. */
+    /** Records that the request was not answered within the server's timeout. */
     public void timedOut() {
         call.attribute("http.async", "timeout");
     }

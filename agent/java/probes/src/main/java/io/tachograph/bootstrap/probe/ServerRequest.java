@@ -130,7 +130,8 @@ final class ServerRequest {
     }
 
     /**
-     * The status of the answer if the request ended before the thread left it; else {@code status}.
+     * The status of the answer if the request ended before the thread left it, 0 if it was
+     * abandoned; else {@code status}.
      */
     int statusOr(int status) {
         if (later == null) {
