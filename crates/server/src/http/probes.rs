@@ -35,9 +35,13 @@ pub fn routes() -> Vec<Route> {
 /// Results of the connected agents for one rule.
 #[derive(Clone, Copy, Default)]
 struct Tally {
+    /// Number of agents to which the rule was sent.
     told: u64,
+    /// Number of agents that have reported a result for the rule.
     answered: u64,
+    /// Number of methods that the rule decides, over all these agents.
     matched: u64,
+    /// Number of agents that cannot apply the rule.
     faults: u64,
 }
 
