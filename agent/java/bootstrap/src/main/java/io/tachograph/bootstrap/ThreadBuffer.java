@@ -45,10 +45,7 @@ public final class ThreadBuffer extends Ring {
     private final boolean borrowed;
     private final RecordCursor records = new RecordCursor(this);
 
-    /**
-     * Position of this buffer in its pool; {@link #UNASSIGNED} or {@link #NOT_LENT} for a buffer
-     * without a pool.
-     */
+    /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
     // Written by the thread that holds the buffer.
