@@ -260,7 +260,7 @@ class Conversations(LinkTest):
             ),
             ("0 fails,1 opens,58 fails,59 3 0 0,61 opens", [away.format("once", "3 calls, 0 samples and 0 entries were")]),
             ("0 fails,1 opens,2 fails,3 opens,4 ends,5 ends", [away.format("once", "nothing was")]),
-            # During another outage, no line says connected.
+            # Ended outages are not logged during another outage.
             ("0 fails,1 opens,2 fails,3 0 0 4,4 opens,59 fails,60 looks,60 ends,61 fails,63 opens,122 looks", []),
         ]:
             self.again()
@@ -427,7 +427,8 @@ class Conversations(LinkTest):
 
 
 class Endings(LinkTest):
-    """A program that ends may wait for a server that was reached, but not for a server that is absent or refuses."""
+    """A program that ends may wait for a server that was reached. It does not wait for a server that is absent or that would
+    also refuse the next attempt."""
 
     def setUp(self) -> None:
         super().setUp()
