@@ -67,7 +67,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Counts the classes that could not be instrumented. */
+    /** The counts of classes that could not be instrumented. */
     public Unwatched unwatched() {
         return unwatched;
     }
