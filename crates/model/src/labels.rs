@@ -15,8 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::NAME;
 use crate::limits::{LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_MAX, LABELS_MAX};
 
-/// 128-bit XXH3 of a series' canonical labels. All agents and servers derive the same id, without
-/// coordination.
+/// 128-bit XXH3 of a series' canonical labels. All servers and commands derive the same id, without coordination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SeriesId(pub u128);
 

@@ -85,7 +85,7 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
     }
 
-    /// The limit on concurrent work is reached.
+    /// A limit is reached: on concurrent work, or on a client.
     pub fn too_many(message: impl Into<String>) -> Self {
         let retry_after = Some(10);
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
