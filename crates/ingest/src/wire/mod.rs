@@ -61,7 +61,7 @@ pub const HELLO_PAIRS_MAX: usize = 32;
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
 /// Limit on the bytes of the token in HELLO.
 pub const TOKEN_BYTES_MAX: usize = 256;
-/// Heartbeat interval of each side, ms. A connection ends after three intervals without a frame.
+/// Heartbeat interval of each side, ms. The server closes a connection after three intervals without a byte from the client.
 pub const HEARTBEAT_MS: u64 = 5_000;
 /// Limit on the rejects of one frame that are named. Further rejects are only counted.
 pub const REJECTS_MAX: usize = 16;

@@ -61,7 +61,8 @@ Exit codes:
   0  everything is stored and verified
   1  failed: the message says why; after Ctrl-C or an outage of the server the same command resumes
   2  arguments are wrong; nothing is sent
-  3  partly done: some rows are broken or the store refused records; --dry-run: some rows are broken")]
+  3  partly done: rows are broken, texts are skipped, the store refused records, or records are older than the
+     retention; with --dry-run: rows are broken, or texts are skipped")]
 pub struct Import {
     /// Files, - for standard input
     #[arg(required = true, value_name = "FILE")]
@@ -105,7 +106,7 @@ pub struct Reading {
     /// CSV: delimiter, one character or tab
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = "CSV and Parquet")]
     delimiter: Option<u8>,
-    /// iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
+    /// Format of the times: iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
     #[arg(long, value_name = "FORMAT", help_heading = "CSV and Parquet")]
     time_format: Option<TimeFormat>,
     /// Time zone of times without one, for example Europe/Berlin

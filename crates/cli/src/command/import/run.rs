@@ -32,7 +32,7 @@ use crate::terminal::progress;
 const AHEAD: usize = 3;
 /// Interval at which the state is saved.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
-/// Number of records that a dry run prints.
+/// Limit on the records that a dry run prints.
 const SHOWN: usize = 3;
 
 pub async fn import(command: &Import) -> Result<(), Failure> {
@@ -205,9 +205,7 @@ fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
             let place = keeper.place();
-            failure.hint(format!(
-                "when the store is available again, the same command resumes, as recorded in {place}"
-            ))
+            failure.hint(format!("the same command resumes there, recorded in {place}"))
         }
         false => failure,
     }
