@@ -29,7 +29,7 @@ pub(super) mod flag {
     pub const ALL: u8 = 31;
 }
 
-/// The operation id for the end of the innermost open call with an exception.
+/// The operation id that ends the innermost open call as failed.
 pub(super) const FAILED_EXIT: OperationIndex = 0;
 
 /// Bits of a span base below the segment's number. They number the calls of the segment.
