@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use support::{Server, wait_for};
 
-/// A running Prometheus. Killed when dropped.
+/// A running Prometheus; killed when dropped.
 struct Prometheus(Child);
 
 impl Drop for Prometheus {

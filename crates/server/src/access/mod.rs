@@ -206,12 +206,12 @@ impl Gate {
         let state = Arc::new(state);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
         self.revision.send_modify(|revision| *revision += 1);
-        // Logged afterwards, so the change is in force when the line appears.
+        // The line is logged last, so the change is in force when it appears.
         match &*state {
             State::Open => {}
             State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read, requests need one"),
             State::Closed(cause) => {
-                tracing::error!(%cause, "tokens cannot be used, all requests are refused")
+                tracing::error!(%cause, "tokens cannot be used, requests that need one are refused")
             }
         }
     }
@@ -297,7 +297,7 @@ impl Gate {
         let valid = found.and_then(|(hash, end)| Some((tokens.get(&hash)?, end)));
         match valid.filter(|((token, _), _)| !token.is_expired(now)) {
             Some(((token, usage), end)) => Ok(self.access(Some((token.clone(), usage.clone())), Some(end))),
-            // Not counted as a wrong token: the page sends the cookie of an ended session until the user logs in again.
+            // This does not count as a wrong token: the page sends the cookie of an ended session until the user logs in again.
             None => Err(self.refused(Refusal::Ended, (None, ""))),
         }
     }
