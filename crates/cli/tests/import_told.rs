@@ -423,5 +423,5 @@ fn an_import_that_waits_for_a_full_server_says_so_and_can_be_interrupted() {
     let rest: Vec<String> = lines.collect();
     assert_eq!(import.wait().unwrap().code(), Some(1), "{rest:?}");
     let error = rest.iter().find(|line| line.starts_with("error: ")).unwrap();
-    assert!(error.starts_with("error: interrupted while it waited for capacity: "), "{error}");
+    assert!(error.starts_with("error: interrupted during the wait for capacity: "), "{error}");
 }

@@ -275,7 +275,7 @@ fn read_value(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<Attribut
     let text: Arc<str> = match Form::from_byte(form).ok_or(unknown)? {
         Form::TextId => {
             let text = text(dictionary, "attribute value", reader.varint()?)?;
-            // Counted each time, because the journal writes the text in full each time.
+            // The text counts each time, because the journal writes it in full each time.
             context.take(text.len())?;
             text
         }

@@ -67,7 +67,7 @@ enum State {
     /// There are no tokens. Everyone may do everything.
     Open,
     Tokens(HashMap<TokenHash, (Arc<Token>, Arc<Usage>)>),
-    /// The tokens cannot be used, for this reason. Nobody may do anything.
+    /// The tokens cannot be used, for this reason. Every request that needs a token is refused.
     Closed(String),
 }
 
@@ -107,8 +107,7 @@ impl Refusal {
             }
             Self::Ended => "the session has ended: log in again".into(),
             Self::Closed => {
-                "this server refuses all requests, because its file of tokens cannot be used: see its log"
-                    .into()
+                "this server accepts no token, because its file of tokens cannot be used: see its log".into()
             }
         }
     }
@@ -187,7 +186,7 @@ impl Gate {
     /// Reads the file, and applies its tokens.
     fn read(&self) {
         let Some(data) = &self.data else { return };
-        // Taken before the file is read, so that a change during the reading is noticed.
+        // The stamp is taken before the file is read, so that a change during the reading is noticed.
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = file::stamp(data);
         file::restrict(data);
         let was_used = !matches!(*self.state(), State::Open);

@@ -44,7 +44,7 @@ use formats::Format;
 /// The format of a file is detected by its name and first bytes, and gzip by its first bytes. Before it reads a CSV file,
 /// the command prints how it interprets the file; with --dry-run it stores nothing. Broken rows are reported and skipped.
 ///
-/// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes there and
+/// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes the import and
 /// stores nothing twice. At the end it compares the count and the checksum of the sent records with those of the store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

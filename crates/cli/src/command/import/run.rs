@@ -126,7 +126,8 @@ fn stopped(keeper: &Keeper) -> Failure {
     let sent = records(keeper.state.samples.count, keeper.state.entries.count);
     let failure = Failure::new(format!("interrupted after {sent}"));
     match keeper.is_kept() {
-        true => failure.hint(format!("the same command resumes there, recorded in {}", keeper.place())),
+        true => failure
+            .hint(format!("the same command resumes the import: its progress is in {}", keeper.place())),
         false => failure,
     }
 }
@@ -205,7 +206,7 @@ fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
             let place = keeper.place();
-            failure.hint(format!("the same command resumes there, recorded in {place}"))
+            failure.hint(format!("the same command resumes the import: its progress is in {place}"))
         }
         false => failure,
     }

@@ -179,7 +179,7 @@ impl Queue<'_> {
         let until = Instant::now() + time;
         while Instant::now() < until {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(format!("interrupted while it waited for capacity: {why}")));
+                return Err(Failure::new(format!("interrupted during the wait for capacity: {why}")));
             }
             if !self.is_told && self.begun.elapsed() > TOLD_AFTER {
                 self.is_told = true;
