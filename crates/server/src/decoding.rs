@@ -47,7 +47,7 @@ pub struct Decoding {
 
 impl Decoding {
     /// `bytes_max`: memory limit for the records of all bodies. It is raised if the largest body needs more. The bodies
-    /// themselves may take [`WRITES_MAX`] times the larger of two limits: on a write, and on a form.
+    /// themselves may take `WRITES_MAX * max(body_bytes_max, FORM_BYTES_MAX)`.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),

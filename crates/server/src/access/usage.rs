@@ -1,5 +1,5 @@
-//! What has a token used of its limits? Kept while the server runs and the token is in the file, also when
-//! other tokens change.
+//! What has a token used of its limits? The numbers are kept while the server runs and the token is in the file, also
+//! when other tokens change.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -38,7 +38,7 @@ impl ApiError {
         Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
     }
 
-    /// Without valid credentials.
+    /// The request has no valid credentials.
     pub fn unauthorized(message: impl Into<String>, challenge: &'static str) -> Self {
         let challenge = Some(challenge);
         Self { challenge, ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message) }
