@@ -2,8 +2,8 @@
 //!
 //! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10), two targets at a time unless
 //! `--jobs` states another number. A run starts from `testdata/` and the corpus of earlier runs. It works with a stable
-//! toolchain, because the coverage flags are those of LLVM's SanitizerCoverage. The address sanitizer is not used, because the code is safe Rust. libFuzzer needs a
-//! C++ compiler.
+//! toolchain, because the coverage flags are those of LLVM's SanitizerCoverage. The address sanitizer is not used, because
+//! the code is safe Rust. libFuzzer needs a C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
