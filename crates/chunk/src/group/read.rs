@@ -211,5 +211,5 @@ fn place(number: usize, source: Error) -> Error {
     Error::Column { number, role: role.name(), source: Box::new(source) }
 }
 
-/// The largest number of decimals fits into the flags.
+/// [`RAW`] is the largest number that fits into the bits of the decimals.
 const _: () = assert!(RAW == u8::MAX >> DECIMALS_SHIFT);
