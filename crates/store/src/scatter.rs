@@ -1,8 +1,8 @@
 //! Counts the chunks that the times of records need, and selects the records that the limit on chunks refuses.
 //!
 //! A chunk that a flush writes spans at most two days, except a chunk of long calls. Records that are further apart need
-//! separate chunks, and a driver may keep the key of every chunk in memory. A megabyte of such samples can need 100,000 chunks. Live records enter a new window of two
-//! days only every two days, and therefore need almost no extra chunks.
+//! separate chunks, and a driver may keep the key of every chunk in memory. A megabyte of such samples can need 100,000
+//! chunks. Live records enter a new window of two days only every two days, and therefore need almost no extra chunks.
 //!
 //! Path of one record. Before: `intake.rs` received its batch. After: `commit.rs` writes it to the journal.
 

@@ -1,9 +1,9 @@
 //! The clock by which records are deleted.
 //!
 //! A wall clock that is set years ahead would expire all records. Its time is therefore trusted only while it is not far
-//! ahead of the expected time, which advances with a clock that cannot be set. After a start, it is trusted only if the store was not closed for an implausibly long
-//! time. Otherwise rules use the expected time until the wall clock is no longer far ahead of it or an operator confirms
-//! the wall clock.
+//! ahead of the expected time, which advances with a clock that cannot be set. After a start, it is trusted only if the
+//! store was not closed for an implausibly long time. Otherwise rules use the expected time until the wall clock is no
+//! longer far ahead of it or an operator confirms the wall clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
