@@ -154,8 +154,7 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
         }
         Some(TimesForm::Stored(stored)) => stored,
     };
-    let disordered = Error::value("order of the times", header.count as u64);
-    let disordered = || place(1, disordered.clone());
+    let disordered = || place(1, Error::Disordered);
     if stored.checksum.is_none() {
         let words = column(1, stored, body, &Part::whole(header.count), ValueType::I64)?;
         let at: Vec<Timestamp> = words.into_iter().map(u64::cast_signed).collect();

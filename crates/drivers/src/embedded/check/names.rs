@@ -78,8 +78,12 @@ impl Names<'_> {
         }
         match quarantine::number(name) {
             Some(number) => {
-                let bytes = manifest.files.get(&number).map_or(0, |known| known.bytes);
-                let why = format!("an unreadable segment; the manifest states {bytes} bytes");
+                let why = match manifest.files.get(&number) {
+                    Some(known) => {
+                        format!("an unreadable segment; the manifest states {} bytes", known.bytes)
+                    }
+                    None => "an unreadable segment that the manifest does not list".into(),
+                };
                 Finding::new(FindingKind::Quarantined, place, why)
                     .effect("every answer warns that records may be missing")
             }
