@@ -93,7 +93,7 @@ impl Image {
                 files.push(opened);
             }
         }
-        let inner = Inner::new(directory, state, None, Health::default(), None);
+        let inner = Inner::new(directory, state, Health::default(), None);
         let inner = Inner { surveyed: manifest.files, ..inner };
         Ok(Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings })
     }
