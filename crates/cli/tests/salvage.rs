@@ -47,6 +47,8 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
     assert_eq!(code, 1, "{findings:?}");
     let unknown = of(&findings, "damage").into_iter().filter(|found| found.contains("series-unknown"));
     assert_eq!(unknown.count(), groups.len(), "{findings:?}");
+    let remedies = remedies(&findings, "series-unknown");
+    assert_eq!(remedies, BTreeSet::from(["use tacho repair: it writes the labels again"]));
     assert_eq!(summary["findings"]["lost"]["samples"], 0, "{findings:?}");
     let (code, losses, _) = repair(&damaged, &into);
     assert_eq!((code, losses), (0, vec![]));
@@ -98,6 +100,10 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
         assert_eq!((code, losses.len()), (1, 1), "{name}: {losses:?}");
         assert_eq!(summary["findings"]["lost"]["unknown"], 1, "{name}: {summary}");
         assert!(in_journal.is_subset(&records(&into)), "{name}");
+        std::fs::remove_dir_all(&into).unwrap();
+        let (_, stdout, _) = run(&["repair", damaged.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+        let saved = stdout.lines().find(|line| line.starts_with("saved: ")).unwrap();
+        assert!(saved.ends_with(" calls, all from the journals and none from chunks/"), "{name}: {saved}");
         assert_eq!(tree(&damaged), before, "{name}");
         let (code, findings, _) = check(&into, &[]);
         assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]), "{name}");
@@ -131,6 +137,128 @@ fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
     assert!(damage[1].contains("the newest segment file in chunks/ ends early"), "{damage:?}");
     let (code, stderr) = refused_start(&data);
     assert!(code == Some(1) && stderr.contains("the newest segment file in chunks/ ends early"), "{stderr}");
+}
+
+/// Writes to the front of a file.
+fn spoil(path: &Path) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[..4].fill(b'#');
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// In each case the segment also has a torn end, which a start cuts off only if it does not refuse the directory.
+#[test]
+fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
+    const BACK: &str = "put the file back from a backup, or use tacho repair";
+    const NAME: &str = "put the right file back under its name, or use tacho repair";
+    const JOURNAL: &str = "if the whole file still exists elsewhere, put it back; else restore the data directory from a \
+                           backup, or use tacho repair to keep the rest";
+    const MANIFEST: &str = "use tacho repair to keep the records of all segment files that exist, or restore the data \
+                            directory from a backup";
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    for (second, path) in [(1, "/api/flush"), (2, "/healthz")] {
+        let line = format!("m,host=a value={second} {}\n", START + second * SECOND);
+        assert_eq!(server.post("/write", &[], line.as_bytes()).status, 204);
+        if path == "/api/flush" {
+            assert_eq!(server.post(path, &[], b"").status, 204);
+        }
+    }
+    server.kill();
+    let segment = "chunks/00000001.segment";
+    let journal = files(&data).into_iter().find(|path| path.extension().is_some_and(|e| e == "journal"));
+    let journal = format!("journal/{}", journal.unwrap().file_name().unwrap().to_str().unwrap());
+    let of_later = "journal/00000000000000000099.journal";
+    type Damage<'a> = &'a dyn Fn(&Path);
+    let cases: [(&str, Damage<'_>, &str, &str, &str); 5] = [
+        (
+            "journal missing",
+            &|at| std::fs::remove_file(at.join(&journal)).unwrap(),
+            "is missing, or it was flushed and the newest segment file in chunks/ ends early",
+            "file-missing",
+            JOURNAL,
+        ),
+        (
+            "journal under another name",
+            &|at| drop(std::fs::copy(at.join(&journal), at.join(of_later)).unwrap()),
+            "has the name of another generation: rename it",
+            "file-foreign",
+            NAME,
+        ),
+        (
+            "segment missing",
+            &|at| std::fs::remove_file(at.join(segment)).unwrap(),
+            "segments do not match the manifest",
+            "file-missing",
+            BACK,
+        ),
+        (
+            "directory in place of a segment",
+            &|at| {
+                std::fs::remove_file(at.join(segment)).unwrap();
+                std::fs::create_dir(at.join(segment)).unwrap();
+            },
+            "it is not a regular file",
+            "file-missing",
+            BACK,
+        ),
+        (
+            "both copies of the manifest damaged",
+            &|at| {
+                ["MANIFEST", "MANIFEST.backup"].iter().for_each(|name| spoil(&at.join("chunks").join(name)))
+            },
+            "neither MANIFEST nor MANIFEST.backup can be read",
+            "manifest-damaged",
+            MANIFEST,
+        ),
+    ];
+    for (name, damage, message, kind, remedy) in cases {
+        copy(&data, &damaged);
+        let mut file = std::fs::File::options().append(true).open(damaged.join(segment)).unwrap();
+        std::io::Write::write_all(&mut file, b"torn").unwrap();
+        damage(&damaged);
+        let before = tree(&damaged);
+        let (code, stderr) = refused_start(&damaged);
+        assert_eq!(code, Some(1), "{name}: {stderr}");
+        assert!(stderr.contains(message), "{name}: {stderr}");
+        if kind != "file-foreign" {
+            for command in ["tacho check", "tacho restore", "tacho repair"] {
+                assert!(stderr.contains(command), "{name}: {command} in {stderr}");
+            }
+        }
+        assert_eq!(tree(&damaged), before, "{name}");
+        let (code, findings, _) = check(&damaged, &[]);
+        assert_eq!(code, 1, "{name}: {findings:?}");
+        assert!(remedies(&findings, kind).contains(remedy), "{name}: {findings:?}");
+        let (_, losses, _) = repair(&damaged, &into);
+        let (code, findings, _) = check(&into, &[]);
+        assert_eq!((code, of(&findings, "damage")), (0, vec![]), "{name}: {losses:?}");
+    }
+}
+
+#[test]
+fn the_server_repairs_one_damaged_copy_of_the_manifest() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data);
+    spoil(&data.join("chunks/MANIFEST"));
+    let (code, findings, _) = check(&data, &[]);
+    assert_eq!(code, 1, "{findings:?}");
+    assert_eq!(
+        remedies(&findings, "manifest-damaged"),
+        BTreeSet::from(["start the server: it writes both copies again"])
+    );
+    drop(Server::start(&data));
+    let (_, findings, _) = check(&data, &[]);
+    assert_eq!(remedies(&findings, "manifest-damaged"), BTreeSet::new(), "{findings:?}");
+}
+
+/// The remedies of all findings of a kind.
+fn remedies<'a>(findings: &'a [Value], kind: &str) -> BTreeSet<&'a str> {
+    let of_kind = findings.iter().filter(|finding| finding["kind"] == kind);
+    of_kind.map(|finding| finding["remedy"].as_str().unwrap()).collect()
 }
 
 /// Starts a server that refuses the directory. Returns the exit code and the message.
