@@ -1,7 +1,7 @@
 //! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series
 //! with about as many records.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -45,15 +45,17 @@ pub fn find_while(
     only: Option<Kind>,
     waits: &dyn Fn() -> bool,
 ) -> Option<Vec<Selected>> {
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
     for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
         for matchers in selectors {
             let series = store.find_while(kind, matchers, waits)?.into_iter();
-            found.extend(series.map(|(id, labels)| ((labels.clone(), kind), Selected { kind, id, labels })));
+            found.extend(series.map(|(id, labels)| Selected { kind, id, labels }));
         }
     }
-    Some(found.into_values().collect())
+    found.sort_unstable_by(|a, b| (&a.labels, a.kind).cmp(&(&b.labels, b.kind)));
+    found.dedup_by(|a, b| (a.id, a.kind) == (b.id, b.kind));
+    Some(found)
 }
 
 /// The names of all labels of these series.
