@@ -182,7 +182,9 @@ fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
         ),
         (
             "journal under another name",
-            &|at| drop(std::fs::copy(at.join(&journal), at.join(of_later)).unwrap()),
+            &|at| {
+                std::fs::copy(at.join(&journal), at.join(of_later)).unwrap();
+            },
             "has the name of another generation: rename it",
             "file-foreign",
             NAME,
