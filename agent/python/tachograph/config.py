@@ -21,7 +21,7 @@ from .secret import Secret
 
 PREFIX = "TACHO_"
 
-# Variables of the command line, the server and the tests, which are in the same environment.
+# Variables of the command line and the server, which are in the same environment.
 FOREIGN = (
     "TACHO_AGENT_JAR",
     "TACHO_CONFIG",

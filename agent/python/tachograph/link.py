@@ -46,7 +46,7 @@ _UNAUTHORIZED = 12
 _FORBIDDEN = 13
 # First and longest pause after a refused token, which may become valid later.
 _TOKEN_S = (1.0, 60.0)
-# Pause after a refusal that an immediate retry would only repeat.
+# Pause after a refusal, if the server would refuse an immediate retry for the same reason.
 _REFUSED_S = 60.0
 # Minimum pause after an ERROR, unless the token is the reason. Without it, the pause could be short, because a WELCOME before
 # the ERROR has reset the back-off.

@@ -107,7 +107,7 @@ class Sender:
 
     @property
     def has_news(self) -> bool:
-        """True if there are unacknowledged records."""
+        """True if there may be unacknowledged records."""
         return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:

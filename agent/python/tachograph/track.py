@@ -293,7 +293,8 @@ class Strand:
     def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
         self.is_open = True
         self.operation = operation
-        # Begin of a counted call; 0 for other calls. Calls inside a counted call have its caller as their parent.
+        # Start of a counted call, as `perf_counter_ns`; 0 for other calls. Calls inside a counted call have its caller as
+        # their parent.
         self.begun = perf_counter_ns() if SHARED.states[operation] == AGGREGATE else 0
         caller = parent if is_root else parent or here().context()
         self.track = track = new_strand()

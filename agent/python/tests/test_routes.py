@@ -211,7 +211,7 @@ class Renamed(unittest.TestCase):
 
 
 class Odd(unittest.TestCase):
-    """Frameworks of unknown versions. Programs that print their results, without a server."""
+    """Programs with frameworks of unknown versions, or with routes that raise. They print their results; there is no server."""
 
     def run_program(self, source: str, **files: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as folder:

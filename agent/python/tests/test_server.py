@@ -415,7 +415,7 @@ print(ok, count, totals.calls_dropped, totals.samples_dropped, totals.connects)
         found = self.server.get("/api/v1/query", query=f'count_over_time(app_count{{service="{self.service}"}}[1h])')
         self.assertEqual([one["value"][1] for one in found["data"]["result"]], [count])
 
-    def test_a_server_that_starts_late_gets_the_records_that_had_room(self) -> None:
+    def test_a_server_that_starts_late_gets_the_records_for_which_the_queue_had_room(self) -> None:
         self.server.kill()
         program = self.launch(
             """

@@ -14,8 +14,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
 /// Position of the field with the start time (22) in /proc/PID/stat, counted from the field after the name (3).
 const STARTED_AT: usize = 22 - 3;
-/// Number of directories in which the file `release` is looked for: that of `libjvm.so` and those above it. In Java 8,
-/// `libjvm.so` is in `jre/lib/amd64/server` of the JDK.
+/// Limit on the number of directories in which the file `release` is looked for: the directory of `libjvm.so` and the ones
+/// above it. In Java 8, `libjvm.so` is in `jre/lib/amd64/server` of the JDK.
 const HOME_DEPTH_MAX: usize = 5;
 
 /// The state of a process at the time when it was found.

@@ -84,6 +84,8 @@ class Faults(TestCase):
             ("ours-sink", {}, False),
             ("ours-drop", {"calls": MADE - 100}, False),
             ("ours-off", {"switched": 0}, True),
+            ("ours-off", {"calls": MADE}, True),
+            ("ours-off", {"calls": 50}, False),
             ("otel-otlp", {"calls": 0}, False),
         ):
             found = result(configurations=[entry(cell(setup), [fork(cell(setup), arrived=arrived)])])

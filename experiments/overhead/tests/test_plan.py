@@ -48,7 +48,7 @@ class Plan(TestCase):
             self.assertEqual(counts["ours-sink"], counts["before-sink"])
             self.assertEqual(counts["ours-off"], counts["before-off"])
 
-    def test_a_cell_of_none_alone_is_not_an_experiment(self):
+    def test_an_experiment_without_a_framework_is_left_out(self):
         self.assertEqual([], plan(False, ("depth",), ("none", "otel-otlp"), None, None))
 
 

@@ -9,7 +9,7 @@ use tacho_fuzz::bounded;
 use tacho_server::config;
 use tacho_server::fuzzing::{record_types, rules, tokens};
 
-/// Memory of the automatons of the patterns of one token.
+/// Limit on the memory of the automatons of the patterns of one token, bytes.
 const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 type Read = fn(&[u8]) -> Result<Vec<u8>, String>;

@@ -1,6 +1,6 @@
 // Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
-// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report begin and end of calls. A part is
-// closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
+// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report starts and ends of calls. A part
+// is closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
 // open parts take too much memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.

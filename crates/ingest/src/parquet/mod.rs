@@ -61,8 +61,8 @@ const STEP_ROWS_PREFIXED: usize = 16;
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
-/// Memory for reading a file, not including its footer: pages (twice for prefix-compressed texts), cells, and the
-/// records of a block.
+/// Limit on the memory in bytes for reading a file, not including its footer: pages (twice for prefix-compressed texts), cells,
+/// and the records of a block.
 const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
 /// Memory per byte of the footer. The footer describes each column of each row group.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;

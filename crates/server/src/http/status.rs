@@ -1,4 +1,5 @@
-//! Liveness, readiness, metrics and status: `/healthz`, `/readyz`, `/metrics`, `/api/status`.
+//! Liveness, readiness, metrics, status, content and flush: `/healthz`, `/readyz`, `/metrics`, `/api/status`, `/api/inspect`,
+//! `/api/flush`.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Answers `ready` in the first line. The further lines are warnings.
+/// If the server can take requests, the first line of the answer is `ready`. The further lines are warnings.
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     app.gate.ready().map_err(|cause| ApiError::unavailable(cause, 10))?;
     app.ready()?;

@@ -158,14 +158,14 @@ impl Together {
         if self.alone > 0 { 1 } else { self.series }
     }
 
-    /// After a read of `series` with so many records.
+    /// Adapts the numbers after a read of this many series, which have `records` records together.
     pub(super) fn read(&mut self, series: usize, records: usize) {
         self.alone = self.alone.saturating_sub(1);
         let fitting = SLICE_RECORDS.saturating_mul(series) / records.max(1);
         self.series = fitting.clamp(1, SERIES_AT_ONCE.min(2 * series));
     }
 
-    /// After a read of several series that were not short.
+    /// Adapts the numbers after an attempt to read several series that were not short.
     pub(super) const fn failed(&mut self) {
         *self = Self { series: 1, alone: SERIES_ALONE };
     }

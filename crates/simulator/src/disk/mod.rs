@@ -34,13 +34,14 @@ struct State {
     names: Names,
     random: Random,
     faults: Faults,
-    /// Operations until the machine stops; `None` means that it does not stop.
+    /// Number of operations that are done before the machine stops; `None` means that it does not stop.
     operations_left: Option<u64>,
     stopped: watch::Sender<bool>,
     /// Rises with each start of the process. Files that an earlier process opened accept no writes.
     process: u64,
     /// Bytes that files may occupy.
     capacity: u64,
+    /// Number of operations except reads.
     operations: u64,
     reads: u64,
     /// A hash of all operations except reads, by which two runs are compared.

@@ -152,7 +152,7 @@ async fn pass(
         Scope::Service => Wanted::Service(service),
         Scope::Traces | Scope::All => Wanted::All,
     };
-    // Several series are read concurrently, but by one task.
+    // Several series are read concurrently, but by one task, so no thread waits for this lock.
     let fold = Mutex::new(fold);
     let fold = || fold.lock().unwrap_or_else(PoisonError::into_inner);
     let wants = |trace| fold().wants(trace);

@@ -32,8 +32,8 @@ class FaultIT {
     private static final long MILLIS_MAX = 60_000;
 
     /**
-     * Less than the time for which the program sleeps. {@link Program#terminate} kills it after 120
-     * s.
+     * Limit on the time from SIGTERM to the end of the program, ms. It is less than the time for
+     * which the program sleeps, and than the 120 s after which {@link Program#terminate} kills it.
      */
     private static final long SIGTERM_MILLIS_MAX = 100_000;
 

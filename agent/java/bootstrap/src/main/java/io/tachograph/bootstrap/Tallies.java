@@ -30,10 +30,10 @@ public final class Tallies {
     private int count;
     private int rest = -1;
 
-    // For each open counted call: number of recorded calls that were open at its begin (upper
+    // For each open counted call: number of recorded calls that were open when it began (upper
     // half), position of its tally (lower half).
     private long[] open = NO_LONGS;
-    // Begin of each open counted call, as {@code System.nanoTime()}.
+    // Start of each open counted call, as {@code System.nanoTime()}.
     private long[] begins = NO_LONGS;
     private int openCount;
 

@@ -45,7 +45,7 @@ public final class ThreadBuffer extends Ring {
     private final boolean borrowed;
     private final RecordCursor records = new RecordCursor(this);
 
-    /** Position of this buffer in its pool. */
+    /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
     // Written by the thread that holds the buffer.
@@ -86,7 +86,7 @@ public final class ThreadBuffer extends Ring {
     private Context attached;
     private Context parent;
 
-    /** The buffer is lent to a {@link HandedCall}, so the buffer does not return itself. */
+    /** True if the buffer is lent to a {@link HandedCall}. It then does not return itself. */
     private boolean isLent;
 
     private String nameWritten;
@@ -97,7 +97,7 @@ public final class ThreadBuffer extends Ring {
     /** Selects the traces to record; null if all traces are recorded. */
     private final TraceGate gate;
 
-    /** The open unrecorded calls are a whole trace that the gate excluded. */
+    /** True if the open unrecorded calls are a whole trace that the gate excluded. */
     private boolean leavesTraceOut;
 
     // The sender may read these fields at any time.
@@ -128,7 +128,7 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the hot path ----
 
     /**
-     * Records the begin of a call.
+     * Records the start of a call.
      *
      * @param operation id from {@link Operations}
      * @return the token for {@link #exit}
@@ -442,7 +442,7 @@ public final class ThreadBuffer extends Ring {
      * Ends the part of the outermost call on this thread. The call itself continues.
      *
      * @return false if the call cannot continue without this thread, or has already ended; this
-     * thread must then record the exit
+     *     thread must then record the exit
      */
     public boolean leave(int call, HandedCall handed) {
         boolean isLeft =

@@ -46,9 +46,9 @@ public final class WireServer implements Closeable {
          * connections.
          */
         HANGING_ONCE,
-        /** Sends invalid bytes at the begin of each connection, and closes it. */
+        /** Sends invalid bytes at the start of each connection, and closes it. */
         GARBAGE,
-        /** Sends ERROR {@link #errorCode} at the begin of each connection, and closes it. */
+        /** Sends ERROR {@link #errorCode} at the start of each connection, and closes it. */
         REFUSING,
         /**
          * Answers the first DATA frame with ERROR {@link #errorCode}, and follows the protocol

@@ -200,9 +200,9 @@ final class Declarations {
                             + name
                             + " is of type "
                             + type
-                            + ", which a record cannot hold: boolean, byte, short, int, long,"
-                            + " float, double, String, CharSequence, an enum, UUID, Instant or"
-                            + " Duration");
+                            + ", which a record cannot hold; it must be boolean, byte, short,"
+                            + " int, long, float, double, String, CharSequence, an enum, UUID,"
+                            + " Instant or Duration");
         }
         return new Field(name, given, kind, sourceName(type));
     }

@@ -39,7 +39,10 @@ final class Decision {
     /** Number of methods that a rule of the server or the overhead budget switches off. */
     private int off;
 
-    /** State of each instrumented method, by name and descriptor. Null in {@link #kept}. */
+    /**
+     * State of each instrumented method, by name and descriptor. Null in a copy that {@link #kept}
+     * returned.
+     */
     private Map<String, State> states;
 
     private Decision(long epoch, int[] rules, int[] decides, int[] fits) {

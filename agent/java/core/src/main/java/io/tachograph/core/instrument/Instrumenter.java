@@ -21,12 +21,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Installs all probes as one class file transformer. After: {@link Switchboard}, at run time. */
+/**
+ * Installs all probes as one class file transformer. The step after is {@link Switchboard}, which
+ * switches methods at run time.
+ */
 public final class Instrumenter {
     /**
      * Property that keeps Byte Buddy from using the JDK's Unsafe. JDK 24 and later print a warning
      * about Unsafe into the output of the program. The property is read once, when Byte Buddy's
-     * classes are initialised, and is removed afterwards.
+     * classes are initialised. Afterwards it gets its earlier value again, or is removed.
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
@@ -67,7 +70,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Counts the classes that could not be instrumented. */
+    /** The counts of classes that could not be instrumented. */
     public Unwatched unwatched() {
         return unwatched;
     }

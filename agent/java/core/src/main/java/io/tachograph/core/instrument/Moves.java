@@ -15,17 +15,14 @@ import java.util.concurrent.ConcurrentHashMap;
  * switched off because they cost too much. Such a move holds until a newer rule of the server
  * decides the method. A user's rule therefore overrides a move, until the limit is exceeded again.
  *
- * <p>Before: {@code io.tachograph.core.cost.Limits}, which decides. After: {@link Decision}, {@link
- * Switchboard}, which retransforms.
+ * <p>Before: {@code Limits} and {@code TraceKeeper} of {@code io.tachograph.core.cost}, which
+ * decide. After: {@link Decision}, {@link Switchboard}, which retransforms.
  */
 public final class Moves {
-    /**
-     * Name for all operations together: the budget is exceeded, and no method is left to switch
-     * off.
-     */
+    /** Name of the move that reports an exceeded budget when no method is left to switch off. */
     public static final String ALL = "(all)";
 
-    /** Name for traces: some traces are not recorded. */
+    /** Name of the move that reports that some traces are not recorded. */
     public static final String TRACES = "(traces)";
 
     private static final int ALL_OPERATION = 0;

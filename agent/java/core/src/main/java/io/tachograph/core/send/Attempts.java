@@ -5,7 +5,7 @@ package io.tachograph.core.send;
  * program that ends may still expect a connection. Before and after: {@link Link}.
  */
 final class Attempts {
-    /** Longest wait for the greeting, from the begin of an attempt. */
+    /** Longest wait for the greeting, from the start of an attempt. */
     static final long GREETING_NANOS = 5_000_000_000L;
 
     /**
@@ -57,8 +57,9 @@ final class Attempts {
     }
 
     /**
-     * True if a connection may open before this time. @param isResting true if no attempt is in
-     * progress
+     * True if a connection may open before this time.
+     *
+     * @param isResting true if no attempt is in progress
      */
     boolean mayOpen(long until, boolean isResting) {
         return isHopeful && (!isResting || dueAtEnd - until < 0);

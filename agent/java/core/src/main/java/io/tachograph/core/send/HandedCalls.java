@@ -26,14 +26,16 @@ final class HandedCalls {
     static final class Rest {
         final SegmentRecord.Head head = new SegmentRecord.Head();
 
-        /** The previous part was lost, so the call is lost too. */
+        /** True after an error inside the segment. The call is then dropped and counted. */
         boolean isLost;
 
         int operation;
         int call;
         long begin;
 
-        /** Offset from nanoTime to the epoch, the same as in the earlier parts. */
+        /**
+         * Offset from {@code System.nanoTime()} to the epoch, ns; the same as in the earlier parts.
+         */
         long offset;
     }
 

@@ -20,8 +20,8 @@ public final class ProbeMailbox {
     }
 
     /**
-     * Returns the rules that arrived since the last call; null after {@link #poke}, or if none
-     * arrived within the time.
+     * Waits for new rules and returns them; null if {@link #poke} ends the wait, or if none arrive
+     * within the time.
      */
     public synchronized ProbeRules await(long nanos) throws InterruptedException {
         long until = System.nanoTime() + nanos;

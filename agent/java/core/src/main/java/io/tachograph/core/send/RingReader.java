@@ -52,7 +52,10 @@ final class RingReader {
     private final DeclaredRecord.Call call = new DeclaredRecord.Call();
     private final SegmentRecord.Head head = new SegmentRecord.Head();
 
-    /** The open calls that the reader has seen: operation, number, time of the enter. */
+    /**
+     * The open calls that the reader has seen: operation, number, start as {@code
+     * System.nanoTime()}.
+     */
     private int[] openOperations = new int[64];
 
     private int[] openCalls = new int[64];
@@ -63,11 +66,12 @@ final class RingReader {
     private Context nextParent;
     private String borrower = "";
 
-    /** Offset from nanoTime to the epoch, constant within a segment. */
+    /** Offset from {@code System.nanoTime()} to the epoch, ns; constant within a segment. */
     private long offset;
 
     /**
-     * Number of the outermost call that is not recorded, and the time when the reader first saw it.
+     * Number of the outermost call if it is not recorded, else 0; and the time when the reader
+     * first saw this number, {@code System.nanoTime()}.
      */
     private int leftOut;
 
@@ -142,8 +146,9 @@ final class RingReader {
     }
 
     /**
-     * Keeps an unrecorded call without an exit from suppressing its thread permanently. @param now
-     * ns, always from the same clock
+     * Keeps an unrecorded call without an exit from suppressing its thread permanently.
+     *
+     * @param now ns, always from the same clock
      */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();

@@ -109,7 +109,7 @@ class BoundsTest {
     }
 
     /**
-     * Length of a cut text, bytes; -2 if it is neither the whole text nor its begin with an
+     * Length of a cut text, bytes; -2 if it is neither the whole text nor its start with an
      * ellipsis.
      */
     private static int kept(String cut, int bytes) {

@@ -484,7 +484,7 @@ final class Sql {
     }
 
     /**
-     * True if the range has a quote, or the begin of a comment or of a string such as {@code
+     * True if the range has a quote, or the start of a comment or of a string such as {@code
      * $$..$$}, in which a quote has no meaning.
      */
     private boolean hasQuote(int from, int to) {
