@@ -146,89 +146,101 @@ fn spoil(path: &Path) {
     std::fs::write(path, bytes).unwrap();
 }
 
+const SEGMENT: &str = "chunks/00000001.segment";
+
+/// The only journal of a directory.
+fn journal(data: &Path) -> PathBuf {
+    let is_journal = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "journal");
+    files(data).into_iter().find(is_journal).unwrap()
+}
+
+/// A damage that makes the server refuse the directory.
+struct Refused {
+    name: &'static str,
+    damage: fn(&Path),
+    /// A part of the server's message.
+    message: &'static str,
+    /// A finding of the check.
+    kind: &'static str,
+    remedy: &'static str,
+}
+
+const REFUSED: [Refused; 5] = [
+    Refused {
+        name: "journal missing",
+        damage: |data| std::fs::remove_file(journal(data)).unwrap(),
+        message: "is missing, or it was flushed and the newest segment file in chunks/ ends early",
+        kind: "file-missing",
+        remedy: "if the whole file still exists elsewhere, put it back; else restore the data directory from a backup, or use \
+                 tacho repair to keep the rest",
+    },
+    Refused {
+        name: "journal under another name",
+        damage: |data| {
+            std::fs::copy(journal(data), data.join("journal/00000000000000000099.journal")).unwrap();
+        },
+        message: "has the name of another generation: rename it",
+        kind: "file-foreign",
+        remedy: "put the right file back under its name, or use tacho repair",
+    },
+    Refused {
+        name: "segment missing",
+        damage: |data| std::fs::remove_file(data.join(SEGMENT)).unwrap(),
+        message: "segments do not match the manifest",
+        kind: "file-missing",
+        remedy: "put the file back from a backup, or use tacho repair",
+    },
+    Refused {
+        name: "directory in place of a segment",
+        damage: |data| {
+            std::fs::remove_file(data.join(SEGMENT)).unwrap();
+            std::fs::create_dir(data.join(SEGMENT)).unwrap();
+        },
+        message: "it is not a regular file",
+        kind: "file-missing",
+        remedy: "put the file back from a backup, or use tacho repair",
+    },
+    Refused {
+        name: "both copies of the manifest damaged",
+        damage: |data| {
+            spoil(&data.join("chunks/MANIFEST"));
+            spoil(&data.join("chunks/MANIFEST.backup"));
+        },
+        message: "neither MANIFEST nor MANIFEST.backup can be read",
+        kind: "manifest-damaged",
+        remedy: "use tacho repair to keep the records of all segment files that exist, or restore the data directory from a \
+                 backup",
+    },
+];
+
 /// In each case the segment also has a torn end, which a start cuts off only if it does not refuse the directory.
 #[test]
 fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
-    const BACK: &str = "put the file back from a backup, or use tacho repair";
-    const NAME: &str = "put the right file back under its name, or use tacho repair";
-    const JOURNAL: &str = "if the whole file still exists elsewhere, put it back; else restore the data directory from a \
-                           backup, or use tacho repair to keep the rest";
-    const MANIFEST: &str = "use tacho repair to keep the records of all segment files that exist, or restore the data \
-                            directory from a backup";
     let place = tempfile::tempdir().unwrap();
     let (data, damaged, into) =
         (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
     let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
-    for (second, path) in [(1, "/api/flush"), (2, "/healthz")] {
+    let write = |second: i64| {
         let line = format!("m,host=a value={second} {}\n", START + second * SECOND);
         assert_eq!(server.post("/write", &[], line.as_bytes()).status, 204);
-        if path == "/api/flush" {
-            assert_eq!(server.post(path, &[], b"").status, 204);
-        }
-    }
+    };
+    write(1);
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    write(2);
     server.kill();
-    let segment = "chunks/00000001.segment";
-    let journal = files(&data).into_iter().find(|path| path.extension().is_some_and(|e| e == "journal"));
-    let journal = format!("journal/{}", journal.unwrap().file_name().unwrap().to_str().unwrap());
-    let of_later = "journal/00000000000000000099.journal";
-    type Damage<'a> = &'a dyn Fn(&Path);
-    let cases: [(&str, Damage<'_>, &str, &str, &str); 5] = [
-        (
-            "journal missing",
-            &|at| std::fs::remove_file(at.join(&journal)).unwrap(),
-            "is missing, or it was flushed and the newest segment file in chunks/ ends early",
-            "file-missing",
-            JOURNAL,
-        ),
-        (
-            "journal under another name",
-            &|at| {
-                std::fs::copy(at.join(&journal), at.join(of_later)).unwrap();
-            },
-            "has the name of another generation: rename it",
-            "file-foreign",
-            NAME,
-        ),
-        (
-            "segment missing",
-            &|at| std::fs::remove_file(at.join(segment)).unwrap(),
-            "segments do not match the manifest",
-            "file-missing",
-            BACK,
-        ),
-        (
-            "directory in place of a segment",
-            &|at| {
-                std::fs::remove_file(at.join(segment)).unwrap();
-                std::fs::create_dir(at.join(segment)).unwrap();
-            },
-            "it is not a regular file",
-            "file-missing",
-            BACK,
-        ),
-        (
-            "both copies of the manifest damaged",
-            &|at| {
-                ["MANIFEST", "MANIFEST.backup"].iter().for_each(|name| spoil(&at.join("chunks").join(name)))
-            },
-            "neither MANIFEST nor MANIFEST.backup can be read",
-            "manifest-damaged",
-            MANIFEST,
-        ),
-    ];
-    for (name, damage, message, kind, remedy) in cases {
+    for Refused { name, damage, message, kind, remedy } in REFUSED {
         copy(&data, &damaged);
-        let mut file = std::fs::File::options().append(true).open(damaged.join(segment)).unwrap();
+        let mut file = std::fs::File::options().append(true).open(damaged.join(SEGMENT)).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();
         damage(&damaged);
         let before = tree(&damaged);
         let (code, stderr) = refused_start(&damaged);
         assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains(message), "{name}: {stderr}");
-        if kind != "file-foreign" {
-            for command in ["tacho check", "tacho restore", "tacho repair"] {
-                assert!(stderr.contains(command), "{name}: {command} in {stderr}");
-            }
+        // The message about a wrong name is the remedy itself.
+        let commands: &[&str] = if kind == "file-foreign" { &[] } else { &["check", "restore", "repair"] };
+        for command in commands {
+            assert!(stderr.contains(&format!("tacho {command}")), "{name}: {command} in {stderr}");
         }
         assert_eq!(tree(&damaged), before, "{name}");
         let (code, findings, _) = check(&damaged, &[]);

@@ -76,7 +76,7 @@ impl Files {
         if cert.first().is_some_and(is_authority) {
             tracing::warn!(
                 path = %self.cert.display(),
-                "tls-cert is the certificate of an authority (CA:TRUE): agents and tacho refuse it; create a certificate with CA:FALSE"
+                "tls-cert is the certificate of an authority (CA:TRUE): agents and tacho refuse it; create one with CA:FALSE"
             );
         }
         let key = self.key()?;
@@ -104,7 +104,8 @@ fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         .map_err(|error| TlsError::Authority { path: path.to_owned(), cause: error.to_string() })
 }
 
-/// Whether clients that verify with webpki, such as `tacho`, refuse this certificate of a server because it is that of an authority.
+/// Whether clients that verify with webpki, such as `tacho`, refuse this certificate of a server, because it is that of an
+/// authority.
 fn is_authority(cert: &CertificateDer<'static>) -> bool {
     let mut roots = RootCertStore::empty();
     if roots.add(cert.clone()).is_err() {
