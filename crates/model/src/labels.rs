@@ -417,7 +417,38 @@ impl Hash for Labels {
 /// Compares by name and value, label by label; a set that is a prefix of another set comes first.
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.iter().cmp(other.iter())
+        let is_alike = match (&self.base, &other.base) {
+            (None, None) => true,
+            // Each `own` is one label, so neither is a prefix of the other.
+            (Some(one), Some(another)) => Arc::ptr_eq(one, another) && self.at == other.at,
+            _ => false,
+        };
+        if is_alike {
+            return compare_canonical(&self.own, &other.own);
+        }
+        let (mut one, mut another) = (self.pairs(), other.pairs());
+        loop {
+            match (one.pair(), another.pair()) {
+                (None, None) => return Ordering::Equal,
+                (one, another) if one == another => {}
+                // `None` is less than any label.
+                (one, another) => return one.cmp(&another),
+            }
+        }
+    }
+}
+
+/// Compares names and values of canonical bytes by their first difference. A name or value that ends there is less.
+fn compare_canonical(one: &[u8], another: &[u8]) -> Ordering {
+    let (words, _) = one.as_chunks::<8>();
+    let (others, _) = another.as_chunks::<8>();
+    let same = words.iter().zip(others).take_while(|(word, other)| word == other).count() * 8;
+    let (one, another) = (one.get(same..).unwrap_or_default(), another.get(same..).unwrap_or_default());
+    match one.iter().zip(another).find(|(byte, other)| byte != other) {
+        None => one.len().cmp(&another.len()),
+        Some((&END, _)) => Ordering::Less,
+        Some((_, &END)) => Ordering::Greater,
+        Some((byte, other)) => byte.cmp(other),
     }
 }
 
@@ -519,6 +550,24 @@ mod tests {
             let mut more: Vec<(&str, &str)> = labels.iter().collect();
             more.push((&name, &value));
             prop_assert_eq!(labels.with(&name, &value), Labels::new(more));
+        }
+
+        #[test]
+        fn the_order_does_not_depend_on_sharing(
+            a in ("[ac]{2,3}", "[x-z\\x00]{1,3}"),
+            b in ("[ac]{2,3}", "[x-z\\x00]{1,3}"),
+            long in "[x-z]{64,70}",
+        ) {
+            let base = Arc::new(Labels::new([("b", &*long), ("m", "v")]).unwrap());
+            let shared = |(name, value): &(String, String)| {
+                Labels::sharing(&base, name, value, &mut Vec::new()).unwrap()
+            };
+            let copied = |(name, value): &(String, String)| base.with(name, value).unwrap();
+            let expect = copied(&a).iter().cmp(copied(&b).iter());
+            prop_assert!(shared(&a).base().is_some());
+            prop_assert_eq!(shared(&a).cmp(&shared(&b)), expect);
+            prop_assert_eq!(shared(&a).cmp(&copied(&b)), expect);
+            prop_assert_eq!(copied(&a).cmp(&copied(&b)), expect);
         }
 
         #[test]

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_drivers::embedded::Embedded;
+use tacho_drivers::embedded::{Embedded, Surveyed};
 use tacho_model::Clock;
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Options, Store, disk, refuse_emptied};
+use tacho_store::{Options, Store, disk, refuse_emptied, refuse_gaps};
 
 use crate::check::refuse_incomplete;
 use crate::{snapshots, upgrade};
@@ -48,7 +48,10 @@ pub async fn open_with(
     if !Embedded::has_rows(&chunks)? {
         refuse_emptied(&journal)?;
     }
-    let driver = tacho_drivers::open(&format!("embedded:{}", chunks.display())).await?;
+    let surveyed = Surveyed::read(&chunks).await?;
+    // A refused start changes nothing.
+    refuse_gaps(surveyed.driver(), &journal).await?;
+    let driver = Arc::new(surveyed.open().await?);
     let store = Store::open(driver, &journal, options, clock).await?;
     // Snapshots are not removed earlier, so that a directory of a newer version stays unchanged.
     snapshots::remove_all(data);

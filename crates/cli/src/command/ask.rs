@@ -237,8 +237,18 @@ pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Locked => failure.hint("a server is using it: ask that server with --server"),
         ErrorKind::Version => failure.hint("use the newer tacho that wrote it"),
+        ErrorKind::Corrupt => failure.hint(damage_hint(data)),
         _ => failure,
     }
+}
+
+/// What to do about a data directory with damaged or missing files.
+pub fn damage_hint(data: &Path) -> String {
+    let data = data.display();
+    format!(
+        "`tacho check {data}` names all that is damaged or missing; bring a backup back with `tacho restore`, or copy the \
+         readable records with `tacho repair {data} --into NEW`"
+    )
 }
 
 /// Limit on the services named in a hint.

@@ -72,13 +72,19 @@ fn print(repaired: &Repaired) {
     let losses: Vec<Finding> = of_losses(findings).cloned().collect();
     print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64));
     let [samples, entries, calls] = *records;
+    let place = match rows {
+        0 => ", all from the journals and none from chunks/".to_owned(),
+        rows => format!(
+            " of {} in {}",
+            units::counted(series.iter().sum::<usize>() as u64, "series", "series"),
+            units::counted(*rows, "row", "rows"),
+        ),
+    };
     println!(
-        "saved: {}, {}, {} of {} in {}",
+        "saved: {}, {}, {}{place}",
         units::counted(samples, "sample", "samples"),
         units::counted(entries, "entry", "entries"),
         units::counted(calls, "call", "calls"),
-        units::counted(series.iter().sum::<usize>() as u64, "series", "series"),
-        units::counted(*rows, "row", "rows"),
     );
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {

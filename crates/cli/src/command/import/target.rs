@@ -11,7 +11,8 @@ use tacho_model::{Batch, Kind, Labels, TimeRange};
 use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
-use tacho_server::read::reader::{self, Selected};
+use tacho_server::read::reader::Selected;
+use tacho_server::read::tally;
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Appended, ErrorKind, Origin, Store};
 
@@ -46,6 +47,7 @@ impl Target {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {
                 ErrorKind::Locked => failure.hint("a server uses it: send to it with --server"),
+                ErrorKind::Corrupt => failure.hint(ask::damage_hint(data)),
                 _ => failure,
             }
         })?;
@@ -116,15 +118,15 @@ impl Target {
                 }
             }
             Self::Directory { store, .. } => {
-                for question in questions {
-                    let Question { kind, labels, range } = question;
+                let wanted = |Question { kind, labels, range }: &Question| {
                     let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
-                    // A directory is opened without the retention rules of a server, so there is no retention.
-                    let tally = reader::tally(&View::whole(store.clone()), series, *range)
-                        .await
-                        .map_err(Failure::new)?;
-                    out.push(Held { tally, retention: None });
-                }
+                    (series, *range)
+                };
+                let wanted = questions.iter().map(wanted).collect();
+                let tallies = tally::tallies(&View::whole(store.clone()), wanted).await;
+                // A directory is opened without the retention rules of a server, so there is no retention.
+                let held = |tally| Held { tally, retention: None };
+                out.extend(tallies.map_err(Failure::new)?.into_iter().map(held));
             }
         }
         Ok(out)
