@@ -166,7 +166,7 @@ impl Checker {
         for (kind, group) in unknown {
             // The id of a group with one member is the id of this member. The id of a larger group is a hash, from
             // which the members cannot be derived.
-            let found = self.known.index.labels(group).or_else(|| labels.get(&group)).cloned();
+            let found = self.known.index.labels(group).or_else(|| labels.get(&group).cloned());
             let Some(found) = found else { continue };
             rows.push(series_row(kind, group, &[&found]));
             let number = self.known.index.add(kind, group, &found);
