@@ -20,12 +20,20 @@ pub struct OpenSamples {
 }
 
 /// An idle series has one sample since the last seal. It has no heap memory of its own, because there may be millions of
-/// idle series.
+/// idle series. Millions of series with some samples each have no memory but these samples.
 #[derive(Debug)]
 enum Form {
-    One { at: Timestamp, word: u64 },
+    One {
+        at: Timestamp,
+        word: u64,
+    },
+    /// At most [`FEW_MAX`] samples.
+    Few(Vec<(Timestamp, u64)>),
     Many(Box<Packed>),
 }
+
+/// More samples are packed. The memory of [`Packed`] without samples is that of four samples.
+const FEW_MAX: usize = 16;
 
 #[derive(Debug)]
 struct Packed {
@@ -67,24 +75,52 @@ impl OpenSamples {
 
     /// Appends samples. Returns the memory that they take, bytes.
     fn push(&mut self, samples: &[Sample]) -> usize {
-        let (mut grown, packed) = match &mut self.form {
-            Form::Many(packed) => (0, packed),
-            Form::One { .. } if samples.is_empty() => return 0,
-            Form::One { at, word } => {
-                let packed = Box::new(Packed::new(*at, *word, self.value_type));
-                let bytes = packed.bytes();
-                self.form = Form::Many(packed);
-                let Form::Many(packed) = &mut self.form else { return bytes };
-                (bytes, packed)
+        let (mut grown, mut rest) = (0, samples.iter());
+        loop {
+            if let Form::Many(packed) = &mut self.form {
+                rest.for_each(|sample| grown += packed.push(*sample));
+                return grown;
             }
-        };
-        samples.iter().for_each(|sample| grown += packed.push(*sample));
-        grown
+            let Some(sample) = rest.next() else { return grown };
+            grown += self.push_to_few(*sample);
+        }
+    }
+
+    /// Appends a sample while the samples are not packed. Packs them if there are too many, or if the sample has another
+    /// type. Returns the memory that it takes, bytes.
+    fn push_to_few(&mut self, sample: Sample) -> usize {
+        let before = self.heap_bytes();
+        let word = word_of(sample.value);
+        let is_of_type = sample.value.value_type() == self.value_type;
+        match &mut self.form {
+            Form::One { at, word: first } if is_of_type => {
+                let mut few = Vec::with_capacity(2);
+                few.extend([(*at, *first), (sample.at, word)]);
+                self.form = Form::Few(few);
+            }
+            Form::Few(few) if is_of_type && few.len() < FEW_MAX => {
+                if few.len() == few.capacity() {
+                    few.reserve_exact(few.len());
+                }
+                few.push((sample.at, word));
+            }
+            form => {
+                let mut packed = match form {
+                    Form::One { at, word } => Packed::new(&[(*at, *word)], self.value_type),
+                    Form::Few(few) => Packed::new(few, self.value_type),
+                    Form::Many(_) => return 0,
+                };
+                packed.push(sample);
+                *form = Form::Many(Box::new(packed));
+            }
+        }
+        self.heap_bytes().saturating_sub(before)
     }
 
     pub fn len(&self) -> usize {
         match &self.form {
             Form::One { .. } => 1,
+            Form::Few(few) => few.len(),
             Form::Many(packed) => packed.samples.len() + packed.mixed.len(),
         }
     }
@@ -93,6 +129,7 @@ impl OpenSamples {
     fn last(&self) -> Timestamp {
         match &self.form {
             Form::One { at, .. } => *at,
+            Form::Few(few) => few.last().map_or(0, |(at, _)| *at),
             Form::Many(packed) => {
                 let packed_last = || packed.samples.last().map_or(0, |(at, _)| at);
                 packed.mixed.last().map_or_else(packed_last, |sample| sample.at)
@@ -101,10 +138,10 @@ impl OpenSamples {
     }
 
     /// Heap memory, bytes.
-    #[cfg(test)]
     fn heap_bytes(&self) -> usize {
         match &self.form {
             Form::One { .. } => 0,
+            Form::Few(few) => few.capacity() * size_of::<(Timestamp, u64)>(),
             Form::Many(packed) => packed.bytes(),
         }
     }
@@ -113,6 +150,7 @@ impl OpenSamples {
     pub fn times(&self, at: &mut Vec<Timestamp>) {
         match &self.form {
             Form::One { at: one, .. } => at.push(*one),
+            Form::Few(few) => at.extend(few.iter().map(|(at, _)| *at)),
             Form::Many(packed) => {
                 packed.samples.unpack_into(at, &mut Vec::new());
                 at.extend(packed.mixed.iter().map(|sample| sample.at));
@@ -126,6 +164,7 @@ impl OpenSamples {
         let (at, words, replaced) = match &self.form {
             Form::One { at, word } if range.contains(*at) => (vec![*at], vec![*word], 0),
             Form::One { .. } => return (Vec::new(), 0),
+            Form::Few(few) => ascending(few.iter().copied().filter(|(at, _)| range.contains(*at)).unzip()),
             Form::Many(packed) if packed.mixed.is_empty() => packed.columns(range),
             Form::Many(packed) => return packed.columns_by_type(range),
         };
@@ -135,9 +174,9 @@ impl OpenSamples {
 }
 
 impl Packed {
-    fn new(at: Timestamp, word: u64, value_type: ValueType) -> Self {
+    fn new(first: &[(Timestamp, u64)], value_type: ValueType) -> Self {
         let mut samples = PackedSamples::default();
-        samples.push(at, word);
+        first.iter().for_each(|(at, word)| _ = samples.push(*at, *word));
         Self { samples, value_type, mixed: Vec::new() }
     }
 
@@ -160,16 +199,7 @@ impl Packed {
     fn columns(&self, range: TimeRange) -> (Vec<Timestamp>, Vec<u64>, usize) {
         let (mut at, mut words) = (Vec::new(), Vec::new());
         self.samples.unpack_range(range, &mut at, &mut words);
-        if at.is_sorted_by(|a, b| a < b) {
-            return (at, words, 0);
-        }
-        let mut both: Vec<(Timestamp, u64)> = at.into_iter().zip(words).collect();
-        both.sort_by_key(|(at, _)| *at);
-        let count = both.len();
-        keep_last(&mut both, |(at, _)| *at);
-        let replaced = count - both.len();
-        let (at, words) = both.into_iter().unzip();
-        (at, words, replaced)
+        ascending((at, words))
     }
 
     fn columns_by_type(&self, range: TimeRange) -> (Vec<Column>, usize) {
@@ -183,6 +213,21 @@ impl Packed {
         let all = latest(all);
         (by_type(&all), count - all.len())
     }
+}
+
+/// Times and words sorted by time. Of samples with equal times, only the last one is kept. Also returns the number of replaced
+/// samples.
+fn ascending((at, words): (Vec<Timestamp>, Vec<u64>)) -> (Vec<Timestamp>, Vec<u64>, usize) {
+    if at.is_sorted_by(|a, b| a < b) {
+        return (at, words, 0);
+    }
+    let mut both: Vec<(Timestamp, u64)> = at.into_iter().zip(words).collect();
+    both.sort_by_key(|(at, _)| *at);
+    let count = both.len();
+    keep_last(&mut both, |(at, _)| *at);
+    let replaced = count - both.len();
+    let (at, words) = both.into_iter().unzip();
+    (at, words, replaced)
 }
 
 /// Samples sorted by time. Of samples with equal times, only the last one is kept.
@@ -343,6 +388,36 @@ mod tests {
     }
 
     #[test]
+    fn samples_are_equal_in_all_forms() {
+        let value = |n: i64| if n == 23 { Value::U64(7) } else { Value::I64(n) };
+        // Times descend in pairs, and some repeat.
+        let at = |n: i64| (n ^ 1) / 3 * 3;
+        let all: Vec<Sample> = (0..40).map(|n| Sample { at: at(n), value: value(n) }).collect();
+        for (before, through) in
+            [(1, 1), (1, 2), (3, FEW_MAX), (FEW_MAX, FEW_MAX + 1), (2, 23), (2, 24), (1, 40)]
+        {
+            let mut open = OpenSeries::default();
+            open.push(0, &all[..before]);
+            open.push(0, &all[before..through]);
+            let expect = latest(all[..through].to_vec());
+            let (columns, replaced) = open.get(0).unwrap().columns(TimeRange::ALL);
+            let mut found: Vec<(Timestamp, Value)> =
+                columns.iter().flat_map(|c| c.at.iter().copied().zip(c.values.iter())).collect();
+            found.sort_by_key(|(at, _)| *at);
+            assert_eq!(
+                found,
+                expect.iter().map(|s| (s.at, s.value)).collect::<Vec<_>>(),
+                "{through} samples"
+            );
+            assert_eq!((open.get(0).unwrap().len(), replaced), (through, through - expect.len()));
+            assert_eq!(open.get(0).unwrap().last(), at(through as i64 - 1));
+            let mut times = Vec::new();
+            open.get(0).unwrap().times(&mut times);
+            assert_eq!(times, all[..through].iter().map(|s| s.at).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn series_are_found_by_their_number_and_their_memory_is_counted() {
         let mut open = OpenSeries::default();
         let sample = Sample { at: 1, value: Value::F64(1.0) };
@@ -354,8 +429,16 @@ mod tests {
         // Each series has one sample. `places` has one element for each series number up to the highest one, and only the even
         // numbers are used here.
         assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
-        let many: usize = (0..3_000).map(|number| open.push(number * 2, &[sample; 3])).sum();
-        let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();
-        assert_eq!(many, heap);
+        let mut grown = 0;
+        for more in [1, 2, 12, 1, 40] {
+            grown += (0..3_000).map(|number| open.push(number * 2, &vec![sample; more])).sum::<usize>();
+            let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();
+            assert_eq!(grown, heap);
+            let samples = open.values_max();
+            assert!(
+                samples > FEW_MAX || heap / 3_000 < 2 * samples * 16,
+                "{heap} bytes of {samples} samples each"
+            );
+        }
     }
 }
