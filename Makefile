@@ -9,11 +9,10 @@ TACHO       := target/release/tacho
 TEST_TACHO  := target/test/tacho
 # The longest parts are first, for a short total time.
 TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench test-sbom
+# These parts start $(TEST_TACHO), or replace target/debug/tacho and then use it. So $(TEST_TACHO) is built once, before them.
+TACHO_PARTS := test-rust test-python test-node test-page
 TEST_JOBS   ?= 2
-# The feature parquet is off by default. These packages are built and tested a second time with it.
-WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
-# The same for the feature s3.
-WITH_S3 := -p tacho-backup -p tacho-cli --features tacho-cli/s3
+# The features parquet and s3 are off by default. These packages are built and tested a second time with both.
 WITH_ALL := -p tacho-ingest -p tacho-backup -p tacho-cli --features tacho-cli/parquet,tacho-cli/s3
 
 .PHONY: help
@@ -43,8 +42,10 @@ $(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.
 test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## run all tests, two parts at a time (TEST_JOBS=2); needs no network except package registries
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%)
 
+$(TACHO_PARTS:%=timed-%): test-tacho
+
 timed-%:
-	@begun=$$(date +%s); $(MAKE) --no-print-directory $*; code=$$?; \
+	@begun=$$(date +%s); $(MAKE) --no-print-directory --assume-old=test-tacho $*; code=$$?; \
 		echo "make $*: $$(($$(date +%s) - begun)) s, exit $$code"; exit $$code
 
 .PHONY: test-quick
@@ -66,13 +67,12 @@ test-lint:
 .PHONY: test-rust
 test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace --no-fail-fast
-	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
-	cargo test --locked $(WITH_PARQUET) --test peak_parquet
+	$(MAKE) --no-print-directory test-features
 
-.PHONY: test-s3
-test-s3: ## test backup repositories in a bucket, with moto as the service
-	cargo test --locked $(WITH_S3) --lib s3
-	cargo test --locked $(WITH_S3) --test backup_s3
+.PHONY: test-features
+test-features: ## test the features that are off by default: parquet, and s3 with moto as the service
+	cargo test --locked --no-fail-fast $(WITH_ALL) --lib --bins -- parquet s3
+	cargo test --locked --no-fail-fast $(WITH_ALL) --test parquet --test peak_parquet --test backup_s3
 
 .PHONY: test-fuzz
 test-fuzz:

@@ -52,7 +52,7 @@ def floats(count: int) -> Iterator[Group]:
 
 
 def zabbix(count: int) -> Iterator[Group]:
-    """Items of hosts. The times of an item are at a fixed delay in seconds, plus random nanoseconds below one second."""
+    """Items of hosts. An item has a value every 30 or every 60 seconds, plus a random part of a second in ns."""
     random = Random(3)
     kinds: list[Callable[[], array]] = [
         lambda: _walk(random, count, 40_000_000_000, 3e8, 4_096),
@@ -72,7 +72,7 @@ def zabbix(count: int) -> Iterator[Group]:
 
 
 def traffic(count: int) -> Iterator[Group]:
-    """Times of events, each with a state: at random moments in ns, us and ms, in bursts, and at a rate with drift."""
+    """HTTP status of events. The times are random (in ns, us, ms), in bursts, at a rate with drift, or regular with gaps."""
     random = Random(4)
     gaps: list[Callable[[], int]] = [
         lambda: 1 + floor(random.expovariate(1 / 5e7)),

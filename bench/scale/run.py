@@ -10,11 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..common.client import HttpError
-from ..common.machine import QUIET_LOAD_MAX, load_average, machine
+from ..common.machine import load_average
 from ..store.dataset import Dataset
 from ..store.measure import rotated
-from ..store.run import install, plain
-from ..store.systems import Prometheus, TachoBefore
+from ..store.run import begin
+from ..store.systems import Prometheus
 from ..store.targets import BEFORE, OURS
 from ..store.systems.base import System
 from .bodies import Lines, Remote
@@ -29,21 +29,8 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 def run(options: Options) -> int:
     """The exit code: 1 if a system failed or Tachograph lost samples, otherwise 0. Missed aims are results, not failures."""
-    TachoBefore.binary = options.before
-    begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    result = {
-        "begun": begun,
-        "machine": machine(),
-        "load_average_before": load_average(),
-        "options": plain(options),
-        "versions": install(SYSTEMS, options.only, options.cache),
-        "notes": {system.name: system.notes for system in SYSTEMS},
-        "works": [],
-    }
-    if result["load_average_before"] > QUIET_LOAD_MAX:
-        print(f"load average {result['load_average_before']}: wall times of this run are disturbed", flush=True)
-    folder = options.results / f"scale-{begun}"
-    folder.mkdir(parents=True)
+    result, folder = begin(options, SYSTEMS, "scale")
+    result["works"] = []
     runs = options.cache / f"run-{os.getpid()}"
     kinds = [system for system in SYSTEMS if system.name in result["versions"]]
     try:

@@ -27,24 +27,32 @@ CODEC_VALUES_MAX = 20_000_000
 steps together."""
 
 
+def begin(options, systems: tuple[type[System], ...], name: str) -> tuple[dict, Path]:
+    """Installs the systems. Returns the description of the run and the new folder for its results, `NAME-TIME`. `options`
+    has `only`, `before`, `cache` and `results`."""
+    TachoBefore.binary = options.before
+    begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    load = load_average()
+    if load > QUIET_LOAD_MAX:
+        print(f"load average {load}: wall times of this run are disturbed", flush=True)
+    description = {
+        "begun": begun,
+        "machine": machine(),
+        "load_average_before": load,
+        "options": plain(options),
+        "versions": install(systems, options.only, options.cache),
+        "notes": {system.name: system.notes for system in systems},
+    }
+    folder = options.results / f"{name}-{begun}"
+    folder.mkdir(parents=True)
+    return description, folder
+
+
 def run(options: Options) -> int:
     """The exit code: 1 if a system failed or returned wrong results, otherwise 0. Missed targets are results, not
     failures."""
-    TachoBefore.binary = options.before
-    begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    result = {
-        "begun": begun,
-        "machine": machine(),
-        "load_average_before": load_average(),
-        "options": plain(options),
-        "versions": install(SYSTEMS, options.only, options.cache),
-        "notes": {system.name: system.notes for system in SYSTEMS},
-        "experiments": [],
-    }
-    if result["load_average_before"] > QUIET_LOAD_MAX:
-        print(f"load average {result['load_average_before']}: wall times of this run are disturbed", flush=True)
-    folder = options.results / f"store-{begun}"
-    folder.mkdir(parents=True)
+    result, folder = begin(options, SYSTEMS, "store")
+    result["experiments"] = []
     runs = options.cache / f"run-{os.getpid()}"
     try:
         for experiment in plan(options):

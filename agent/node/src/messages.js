@@ -9,6 +9,11 @@ export function allowedAtMost(most) {
   return `at most ${most} is allowed`;
 }
 
+/** @param {Value} calls @param {Value} remedy */
+export function callsDropped(calls, remedy) {
+  return `${calls} calls were dropped so far, because a buffer was full: record fewer functions (include, exclude), or ${remedy}`;
+}
+
 /** @param {Value} server */
 export function connected(server) {
   return `connected to ${server}`;

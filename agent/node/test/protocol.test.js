@@ -295,7 +295,13 @@ const OUTAGES = [
       [61, '1 1 1'],
       [62, 'opens'],
     ],
-    ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 61', 'again after 1 s; 2 calls, 1 samples and 3 entries were'],
+    [
+      'lost: at 0',
+      'again after 1 s; nothing was',
+      '8 calls so far',
+      'lost: at 61',
+      'again after 1 s; 2 calls, 1 samples and 3 entries were',
+    ],
   ],
   [
     'an attempt fails again after the minute',
@@ -334,6 +340,7 @@ const OUTAGES = [
     [
       'lost: at 0',
       'again after 1 s; nothing was',
+      '9 calls so far',
       'past 2 times; 2 calls, 1 samples and 2 entries were',
       'past once; nothing was', // a new minute began
     ],
@@ -398,6 +405,7 @@ for (const [name, steps, expected] of OUTAGES) {
     }
     const short = (line) =>
       line
+        .replace(/ calls were dropped so far, .*/, ' calls so far')
         .replace(/^(lost|cannot)[a-z ]+ s:1: (.*); the program goes on, the agent keeps trying$/, '$1: $2')
         .replace(/^connected again to s:1(.*) dropped in the meantime$/, 'again$1')
         .replace(
@@ -408,6 +416,30 @@ for (const [name, steps, expected] of OUTAGES) {
     assert.deepEqual(log.lines.map(short), expected);
   });
 }
+
+test('dropped calls are logged at most once per minute, and at the end, unless a line about an outage has their number', () => {
+  const { totals, log } = parts();
+  const outage = new Outage('s:1', totals, log);
+  const drop = () => (totals.callsDropped += 3);
+  drop();
+  for (const seconds of [0, 1, 59]) outage.look(seconds * 1_000);
+  drop();
+  outage.look(59_000);
+  outage.look(60_000);
+  outage.failed(61_000, true, 'gone');
+  drop();
+  outage.look(140_000);
+  outage.over(141_000);
+  outage.look(142_000);
+  drop();
+  outage.drops.look(143_000, true);
+  outage.drops.look(144_000, true);
+  const lines = log.lines.filter((line) => line.includes('calls were')).map((line) => line.replace(/ functions .*/, ''));
+  assert.equal(log.lines[0].split(', or ')[1], 'raise pending or queue');
+  const why = 'calls were dropped so far, because a buffer was full: record fewer';
+  assert.deepEqual(lines, [`3 ${why}`, `6 ${why}`, `12 ${why}`]);
+  assert.match(log.lines[3], /3 calls, 0 samples and 0 entries were dropped in the meantime/);
+});
 
 test('refused records count as dropped in the outage', async () => {
   const { protocol, outbox, totals, log, call } = conversation();

@@ -38,11 +38,11 @@ def main(arguments: list[str]) -> int:
     if is_module:
         agent.start(**_service(program[0].split(".")[0]))
         agent.watch_children()
-        script.run_module(program[0])
+        script.run_module(program[0], agent.recording())
     else:
         agent.start()
         agent.watch_children()
-        script.run(program[0], agent.selection())
+        script.run(program[0], agent.recording())
     return 0
 
 

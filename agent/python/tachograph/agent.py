@@ -21,7 +21,6 @@ from .link import Link
 from .log import Log
 from .operations import SHARED
 from .outbox import Outbox
-from .patterns import Selection
 from .probes import http_server
 from .sampler import Sampler
 from .secret import Token
@@ -197,9 +196,9 @@ def flush(wait_s: float = 1.5) -> bool:
     return _agent is not None and _agent.sender.flush(wait_s)
 
 
-def selection() -> Selection:
-    """The functions selected by `include` and `exclude`; empty before `start`."""
-    return _agent.imports.selection if _agent else Selection((), (), Log())
+def recording() -> Optional[Imports]:
+    """The part that changes functions; None before `start`."""
+    return _agent.imports if _agent else None
 
 
 def watch_children() -> None:

@@ -1,6 +1,6 @@
-"""Detects the ends of a process at which `atexit` does not run, and sends the recorded data before the end. Such ends are
-`os._exit`, `exec` of another program, and a signal that the process sends to itself. Servers such as uvicorn send a signal to
-themselves after they have handled it.
+"""Sends the recorded data before an end of the process that the process itself causes and at which `atexit` does not run. Such
+ends are `os._exit`, `exec` of another program, and a signal that the process sends to itself. Servers such as uvicorn send a
+signal to themselves after they have handled it. A signal from outside is not detected.
 
 Before: agent. After: sender.
 """

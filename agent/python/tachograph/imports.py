@@ -1,12 +1,14 @@
-"""Records functions that patterns select, when their module is imported. The first finder in `sys.meta_path` detects the import.
+"""When a module is imported, changes its functions that patterns select, so that their calls are recorded.
 
-The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
-references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at
-run time are changed in the same way. Before: agent, switchboard. After: recorder.
+`Imports` is the first finder in `sys.meta_path`, so it is called at each import, and it asks the other finders for the module.
+After the module has run, its functions and methods are changed in place, so earlier references, and names imported before the
+start, still refer to the same functions. Functions that a rule of the server selects at run time are changed in the same way.
+Before: agent, switchboard. After: recorder.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -140,7 +142,7 @@ class Imports:
     # ---- changing functions ----
 
     def watch(self, module: types.ModuleType) -> None:
-        """Makes the selected functions of a module that has run recorded. Never raises."""
+        """Changes the selected functions of a module after it has run, so that their calls are recorded. Never raises."""
         name = recorder.main_name() if module.__name__ == "__main__" else module.__name__
         try:
             rules = self.rules if self._may_add(module.__name__) else Rules()
@@ -169,12 +171,40 @@ class Imports:
                 count += self._watch_member(owner, name, member, (*names, full), rules)
         return count
 
-    def _watch_member(self, owner: Any, name: str, member: Any, names: tuple[str, ...], rules: Rules) -> bool:
+    def watch_function_of_script(self, member: Any, names: tuple[str, ...], later: dict[str, Any]) -> Any:
+        """Changes a function of the script, or the functions of a method or property, when it has just been defined. Returns the
+        member. Never raises.
+
+        `names`: as in `_watch_member`. `later`: functions that the script may define later, by name.
+        """
+        name = names[-1].rpartition(".")[2]
+        try:
+            if type(member) is functools._lru_cache_wrapper:
+                self._watch_member(None, name, member.__wrapped__, names, Rules(), later)
+            elif any(_is_unrecorded(function, "__main__") for function in recorder.functions_of(member)):
+                if inspect.isasyncgenfunction(member) and not recorder.looks_at_caller(member, later):
+                    return recorder.record(member)
+                self._watch_member(None, name, member, names, Rules(), later)
+            elif not getattr(member, recorder.MARK, False):
+                self.log.detail(f"{names[-1]} stays unchanged: its decorators replace it by a {type(member).__name__}")
+        except Exception as e:
+            self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays unchanged: {type(e).__name__}: {e}")
+        return member
+
+    def _watch_member(
+        self,
+        owner: Any,
+        name: str,
+        member: Any,
+        names: tuple[str, ...],
+        rules: Rules,
+        later: Optional[dict[str, Any]] = None,
+    ) -> bool:
         is_selected = self.selection.is_watchable(name, names[-1]) and self.selection.holds(names)
         is_added = not is_selected and rules.adds(names, is_special(name))
         try:
             functions = recorder.functions_of(member)
-            if any(map(recorder.looks_at_caller, functions)):
+            if any(recorder.looks_at_caller(function, later) for function in functions):
                 if is_selected or is_added:
                     self.left.setdefault(names[0], []).append(names[-1])
                 return False
@@ -204,7 +234,9 @@ class Imports:
         self.left.pop(name, None)
 
     def report(self) -> None:
-        """Logs each pattern without matches once, some time after the start or at the end."""
+        """Called once some time after the start, and at the end. Logs each pattern without matches, and the functions of the
+        script that stay unchanged."""
+        self._tell_left(recorder.main_name())
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:
                 self.reported.add(pattern.text)
@@ -215,7 +247,11 @@ class Imports:
 def _is_function_of(member: Any, module: str) -> bool:
     """True for a function that a file of this module defines, unless a decorator records it already."""
     function = next(iter(recorder.functions_of(member)), None)
-    if not isinstance(function, types.FunctionType) or function.__module__ != module:
+    return function is not None and _is_unrecorded(function, module)
+
+
+def _is_unrecorded(function: types.FunctionType, module: str) -> bool:
+    if function.__module__ != module:
         return False
     return not getattr(function, recorder.MARK, False) and not function.__code__.co_filename.startswith("<")
 

@@ -39,9 +39,13 @@ class Inbox:
     def series(self, name: str, labels: dict[str, object]) -> Labels:
         """Raises ValueError for labels that the server would refuse, because such labels would use up the dictionary."""
         for label, value in labels.items():
-            if len(label) > wire.LABEL_NAME_BYTES_MAX or len(str(value)) > wire.LABEL_VALUE_BYTES_MAX:
-                length = f"{len(str(value))} characters, {wire.LABEL_VALUE_BYTES_MAX} is the most"
-                raise ValueError(f"the label {label[: wire.LABEL_NAME_BYTES_MAX]} has {length}")
+            for what, text, most in (
+                ("name", label, wire.LABEL_NAME_BYTES_MAX),
+                ("value", str(value), wire.LABEL_VALUE_BYTES_MAX),
+            ):
+                if len(text) > most:
+                    shown = label[: wire.LABEL_NAME_BYTES_MAX]
+                    raise ValueError(f"the {what} of the label {shown} has {len(text)} characters, at most {most} are allowed")
         return tuple(sorted({**self.labels, "__name__": name, **{key: str(value) for key, value in labels.items()}}.items()))
 
     def sample(self, series: Labels, value: Value, at: Optional[int] = None) -> None:

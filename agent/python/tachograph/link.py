@@ -110,9 +110,9 @@ class Link:
         self.out = b""
         self.dictionary_sent = 0
         self.attempts = 0
-        # The time of the next attempt; and if the program ends.
+        # The time of the next attempt, and its time if the program ends.
         self.due = self.due_at_end = monotonic()
-        # True while a program that ends waits for the server. Attempts then follow each other soon.
+        # True while the program ends and waits for the server. Attempts then follow each other soon.
         self.is_ending = False
         # False if another attempt would fail, too, unless the server or a setting changes: no program listens at the address, a
         # certificate is not trusted, the token is refused.
@@ -125,14 +125,14 @@ class Link:
         self.outage = Outage(address, totals, log)
 
     def may_open(self, until: float) -> bool:
-        """True if the connection is open, or may open before this time of a program that ends."""
+        """True if the connection is open, or may open before this time, if the program ends."""
         if self.state is State.OPEN:
             return True
         return self.is_hopeful and (self.state is not State.RESTING or self.due_at_end < until)
 
     @property
     def is_busy(self) -> bool:
-        """True if an operation is pending that would progress within a few milliseconds."""
+        """True while a connection is being established or a frame is being sent. The sender then sleeps only briefly."""
         return bool(self.out) or self.state not in (State.RESTING, State.OPEN)
 
     @property
@@ -177,9 +177,10 @@ class Link:
             self.due_at_end = now + _ENDING_S
 
     def close(self) -> None:
-        """Called when the program ends. Logs pending outages, sends BYE if connected, and closes the socket. No attempt to connect
+        """Called when the program ends. Logs pending outages and dropped calls, sends BYE if connected, and closes the socket. No attempt to connect
         follows."""
         self.outage.tell_past(monotonic())
+        self.outage.drops.look(monotonic(), is_last=True)
         self.due = self.due_at_end = math.inf
         if self.socket is not None:
             try:

@@ -9,6 +9,10 @@ def allowed_at_most(most: object) -> str:
     return f"at most {most} is allowed"
 
 
+def calls_dropped(calls: object, remedy: object) -> str:
+    return f"{calls} calls were dropped so far, because a buffer was full: record fewer functions (include, exclude), or {remedy}"
+
+
 def connected(server: object) -> str:
     return f"connected to {server}"
 

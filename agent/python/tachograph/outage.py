@@ -1,7 +1,7 @@
 """Logs outages of the server, and the end of each outage with the number of dropped records.
 
 At most one outage is logged per minute: an outage that begins less than a minute after the latest logged outage is logged when
-that minute is over. Outages that have ended by then share one line. Before: link. After: log.
+that minute is over. Outages that have ended by then share one line. Before: link. After: drops, log.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Optional
 
 from . import messages
+from .drops import Drops
 from .log import Log
 from .totals import Totals
 
@@ -20,6 +21,7 @@ class Outage:
         self.server = server
         self.totals = totals
         self.log = log
+        self.drops = Drops(totals, log)
         self.is_on = False
         self.is_told = False
         # True if a connection was lost, in this outage or an earlier one.
@@ -61,6 +63,7 @@ class Outage:
             self.log.detail(messages.connected(self.server))
             return
         self.is_on = False
+        self.drops.told += self._dropped()[0] - self.before[0]
         lost = [total + dropped - before for total, dropped, before in zip(self.lost, self._dropped(), self.before)]
         self.lost = (lost[0], lost[1], lost[2])
         if not self.is_told:
@@ -71,7 +74,9 @@ class Outage:
         self.log.say(message(self.server, int(now - self.began_at), self._take_lost()))
 
     def look(self, now: float) -> None:
-        """Called periodically: logs ended outages when the next line is allowed. `now`: as for `begin`."""
+        """Called periodically: logs ended outages and dropped calls when the next line is allowed. `now`: as for `begin`."""
+        if not self.is_on:
+            self.drops.look(now)
         if self.untold and (self.told_at is None or now - self.told_at >= _REPEAT_S):
             self.tell_past(now)
 

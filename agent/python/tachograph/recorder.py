@@ -58,11 +58,16 @@ def module_of(function: Callable[..., Any]) -> str:
     return main_name() if module == "__main__" else str(module)
 
 
+def name_of_main(spec: Any) -> str:
+    """The name of the module that `python -m` runs."""
+    return str(spec.name).removesuffix(".__main__")
+
+
 def main_name() -> str:
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if spec is not None and not spec.name.startswith("tachograph."):
-        return str(spec.name).removesuffix(".__main__")
+        return name_of_main(spec)
     file = getattr(main, "__file__", None) or ""
     return file.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py") or "__main__"
 
@@ -151,12 +156,14 @@ _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getout
 _FAR_MAX = 9
 
 
-def looks_at_caller(function: Any) -> bool:
+def looks_at_caller(function: Any, later: Optional[dict[str, Any]] = None) -> bool:
     """True if a function, or a function inside it, inspects the frame of its caller, or calls a function that inspects that
-    frame."""
+    frame. `later`: global names that the module may define later."""
     if not isinstance(function, types.FunctionType):
         return False
     code, globals_ = function.__code__, function.__globals__
+    if later:
+        globals_ = {**later, **globals_}
     return _looks_up(code, globals_) or any(map(_looks_far, _called(code, globals_)))
 
 

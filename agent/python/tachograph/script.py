@@ -1,7 +1,10 @@
-"""Records functions of the script itself. The script is not imported, so its functions are decorated in its syntax tree.
+"""Records functions of the script itself. The script is not imported, and it may run until the program ends (a server). So its
+functions are changed as soon as they are defined: each selected function gets an outermost decorator in the syntax tree, which
+changes the function in place and returns the same object. So calls through references that the function's own decorators keep
+(the routes of Flask, a table) are recorded.
 
-Only functions that a pattern selects are decorated; a script without such functions runs unchanged. Line numbers and tracebacks
-stay the same. Before: `python -m tachograph run`. After: recorder.record.
+A script without selected functions runs unchanged. Line numbers and tracebacks stay the same. Before: `python -m tachograph run`.
+After: imports.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import ast
 import builtins
 import importlib.machinery
 import importlib.util
+import inspect
 import io
 import os
 import runpy
@@ -17,47 +21,71 @@ import sys
 import tokenize
 import types
 from pathlib import Path
-from typing import Any, NoReturn, Union
+from typing import Any, Callable, NoReturn, Optional, Union
 
+from . import recorder
+from .imports import Imports
 from .patterns import Selection
-from .recorder import record
 
 _RECORD = "__tachograph_record__"
 
-Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+# Names of the module, of the classes around a function, and of the function.
+Names = tuple[str, ...]
+# Code, and the function that its decorators call.
+Decorated = tuple[types.CodeType, Callable[[int], Any]]
 
 
-def run(path: str, selection: Selection) -> None:
+def run(path: str, imports: Optional[Imports]) -> None:
     """Runs a script, a directory or a zip file as `__main__`, like the interpreter. Its exceptions propagate."""
     main = _fresh_main()
     if _is_archive(path):
         sys.path[0] = _absolute(path)
-        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # the interpreter calls this function, too
+        _run_as_main("__main__", False, imports)
         return
     name = Path(path).stem
     file = _absolute(path)
-    code = _decorated(file, name, selection) if selection.may_hold(name) else None
+    try:
+        with io.open_code(file) as source:  # raises the audit event that the interpreter raises for a script
+            data = source.read()
+    except OSError as e:
+        _cannot_open(file, e)
+    decorated = _decorated(data, file, name, imports) if imports else None
     loader: Any = importlib.machinery.SourceFileLoader("__main__", file)
-    if code is None:
-        try:
-            with io.open_code(file) as source:  # raises the audit event that the interpreter raises for a script
-                data = source.read()
-        except OSError as e:
-            _cannot_open(file, e)
+    if decorated:
+        code, main.__dict__[_RECORD] = decorated
+    else:
         code = _compiled(data, file)
         if file.endswith(".pyc"):
             loader = importlib.machinery.SourcelessFileLoader("__main__", file)
-    else:
-        main.__dict__[_RECORD] = record
     main.__dict__.update({"__file__": file, "__cached__": None, "__loader__": loader})
     exec(code, main.__dict__)
 
 
-def run_module(name: str) -> None:
+def run_module(name: str, imports: Optional[Imports]) -> None:
     """Runs a module like `python -m`."""
     _fresh_main()
     sys.argv[0] = "-m"  # as the interpreter does while it searches for the module
-    runpy._run_module_as_main(name, True)  # type: ignore[attr-defined]
+    _run_as_main(name, True, imports)
+
+
+def _run_as_main(name: str, is_option: bool, imports: Optional[Imports]) -> None:
+    """Calls the function that the interpreter calls, too. It searches for the module and then runs its code; this code is
+    replaced."""
+    library: Any = runpy
+    execute = library._run_code
+
+    def execute_decorated(code: Any, names: dict[str, Any], init: Any, main: str, spec: Any, *more: Any) -> Any:
+        library._run_code = execute
+        decorated = _decorated_module(code, spec, imports) if imports else None
+        if decorated:
+            code, names[_RECORD] = decorated
+        return execute(code, names, init, main, spec, *more)
+
+    library._run_code = execute_decorated
+    try:
+        library._run_module_as_main(name, is_option)
+    finally:
+        library._run_code = execute
 
 
 def _fresh_main() -> types.ModuleType:
@@ -100,40 +128,73 @@ def _cannot_open(path: str, error: OSError) -> NoReturn:
     sys.exit(2)
 
 
-def _decorated(path: str, name: str, selection: Selection) -> Union[types.CodeType, None]:
-    """None if no function is selected, for a compiled script, and for a file with an error, which the interpreter itself
-    reports."""
+def _decorated_module(code: types.CodeType, spec: Any, imports: Imports) -> Optional[Decorated]:
+    """As `_decorated`, for a module that is run as `__main__`."""
     try:
-        data = Path(path).read_bytes()
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        tree = ast.parse(data.decode(encoding), path)
-        if not _decorate(tree, (name,), selection):
-            return None
-        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, OSError, RecursionError):
+        source = spec.loader.get_source(spec.name)
+    except Exception:  # the loader has no source, or cannot read it
         return None
+    return _decorated(source, code.co_filename, recorder.name_of_main(spec), imports) if source else None
 
 
-def _decorate(owner: Union[ast.Module, ast.ClassDef], names: tuple[str, ...], selection: Selection) -> int:
-    """Decorates the functions of a module or class, and of the classes in it; returns their number."""
-    count = 0
+def _decorated(data: Union[bytes, str], path: str, name: str, imports: Imports) -> Optional[Decorated]:
+    """The code of the script, and the function that its decorators call. None if no function is selected, for a compiled script,
+    and for a file with an error, which the interpreter itself reports."""
+    if not imports.selection.may_hold(name):
+        return None
+    try:
+        if isinstance(data, bytes):
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            data = data.decode(encoding)
+        tree = ast.parse(data, path)
+        selected: list[Names] = []
+        _decorate(tree, (name,), imports.selection, selected)
+        if not selected:
+            return None
+        code = compile(tree, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    return code, _recorder(imports, selected, code, tree)
+
+
+def _decorate(owner: Union[ast.Module, ast.ClassDef], names: Names, selection: Selection, selected: list[Names]) -> None:
+    """Adds an outermost decorator to each selected function of a module or class, and of the classes in it. The decorator gets
+    the position of the function's names in `selected`."""
     for statement in owner.body:
         if isinstance(statement, ast.ClassDef):
-            count += _decorate(statement, (*names, f"{names[-1]}.{statement.name}"), selection)
+            _decorate(statement, (*names, f"{names[-1]}.{statement.name}"), selection, selected)
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             full = f"{names[-1]}.{statement.name}"
             if selection.is_watchable(statement.name, full) and selection.holds((*names, full)):
-                statement.decorator_list.insert(_place(statement), ast.copy_location(ast.Name(_RECORD, ast.Load()), statement))
-                count += 1
-    return count
+                call = ast.Call(ast.Name(_RECORD, ast.Load()), [ast.Constant(len(selected))], [])
+                first = statement.decorator_list[0] if statement.decorator_list else statement  # `co_firstlineno` stays the same
+                for node in ast.walk(call):
+                    ast.copy_location(node, first)
+                statement.decorator_list.insert(0, call)
+                selected.append((*names, full))
 
 
-def _place(function: Function) -> int:
-    """The position for our decorator: inside `@property` and similar decorators, which must be applied last, and outside of all
-    other decorators."""
-    inner = [at for at, one in enumerate(function.decorator_list) if isinstance(one, (ast.Name, ast.Attribute))]
-    outermost = [at for at in inner if ast.unparse(function.decorator_list[at]).split(".")[-1] in _DESCRIPTORS]
-    return outermost[-1] + 1 if outermost else 0
+def _recorder(imports: Imports, selected: list[Names], code: types.CodeType, tree: ast.Module) -> Callable[[int], Any]:
+    """The function that the decorators call while the script runs. It never raises."""
+    later = _defined_later(code, tree)
+
+    def record(position: int) -> Callable[[Any], Any]:
+        return lambda member: imports.watch_function_of_script(member, selected[position], later)
+
+    return record
 
 
-_DESCRIPTORS = {"property", "staticmethod", "classmethod", "setter", "getter", "deleter", "overload", "abstractmethod"}
+def _defined_later(code: types.CodeType, tree: ast.Module) -> dict[str, Any]:
+    """The functions at the top level of the script, by name. A function of the script may call functions that are defined below
+    it, and whether it is changed depends on them."""
+    defaults: dict[str, tuple[Any, ...]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            values = (*node.args.defaults, *node.args.kw_defaults)
+            defaults[node.name] = tuple(one.value for one in values if isinstance(one, ast.Constant))
+    found: dict[str, Any] = {}
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType) and one.co_name in defaults and one.co_flags & inspect.CO_OPTIMIZED:
+            if not one.co_freevars:
+                found[one.co_name] = types.FunctionType(one, found, one.co_name, defaults[one.co_name])
+    return found

@@ -1,6 +1,7 @@
 """Encoding of the protocol: frames, records and definitions as drawn in docs/format/wire.md.
 
-Functions with the prefix `put_` append to a bytearray. Functions named after a frame return its body. The module has no state.
+Functions with the prefix `put_` append to a bytearray. Functions named after a frame of the agent return its body; `probes` reads
+the body of a frame of the server. The module has no state.
 Before: reader (segments), outbox (samples, entries), dictionary. After: link.
 """
 
@@ -136,10 +137,11 @@ def ping(executions_dropped: int, samples_dropped: int, entries_dropped: int, by
 
 @dataclass
 class Report:
-    """The result of applying the rules of the PROBES with this revision.
+    """The result of applying the rules of the PROBES frame with this revision.
 
-    `on`, `aggregated`, `off`: numbers of operations. `rules`: for each rule the number of operations that it decides, and why it
-    is invalid. `moved`: operations that are aggregated without a rule, with the reason and the time of the change (ns).
+    `on`, `aggregated`, `off`: numbers of operations. `rules`: for each rule the number of operations that it decides, and the
+    reason why it is invalid, empty for a valid rule. `moved`: operations that are aggregated without a rule, with the reason and
+    the time of the change (ns).
     """
 
     revision: int
@@ -251,8 +253,8 @@ def put_failed(out: bytearray, dt: int) -> None:
 
 @dataclass
 class Head:
-    """Fields of a part of a segment before its events. The object is reused for each part, because a sender writes thousands per
-    second.
+    """The fields of a part of a segment, without events and attributes. One object is reused for all parts, because a sender
+    writes thousands of parts per second.
 
     `trace`: 16 bytes, or None. `trace_of`: number of the segment that began the trace, or None. If both are None, the trace
     begins here. `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.

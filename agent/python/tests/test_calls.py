@@ -294,6 +294,16 @@ class Calls(unittest.TestCase):
 
 
 class Limits(unittest.TestCase):
+    def test_labels_over_the_limits_are_refused_with_their_length(self) -> None:
+        with Recording() as recording:
+            for labels, says in (
+                ({"a" * 257: "v"}, "the name of the label a{256} has 257 characters, at most 256 are allowed"),
+                ({"b": "v" * 4_097}, "the value of the label b has 4097 characters, at most 4096 are allowed"),
+            ):
+                with self.assertRaisesRegex(ValueError, says):
+                    recording.inbox.series("m", {**labels})
+            self.assertIn(("c" * 256, "v" * 4_096), recording.inbox.series("m", {"c" * 256: "v" * 4_096}))
+
     def test_a_full_buffer_drops_whole_calls_and_counts_them(self) -> None:
         with Recording(buffer=1_024) as recording:
             with tachograph.span("outer"):

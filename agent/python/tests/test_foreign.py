@@ -207,6 +207,68 @@ for name in ("failing", "broken", "importing"):
     except Exception: print([(frame.filename.rsplit("/", 1)[-1], frame.name) for frame in traceback.extract_tb(sys.exc_info()[2])])
 print(lib.work())
 """
+# A script whose functions are called through references that its decorators keep, while it runs.
+SCRIPT = """
+import functools, inspect, pickle, sys, warnings
+from flask import Flask
+warnings.simplefilter("always")
+app, TABLE = Flask(__name__), []
+def keep(function):
+    TABLE.append(function)
+    return function
+@keep
+def post(n, *, b=2): return n + b
+for _ in range(3): post(1); TABLE[0](1)
+class Command:
+    def __init__(self, function): self.function = function
+    def __call__(self): return self.function()
+@Command
+def command(): return "command"
+def logged(function):
+    @functools.wraps(function)
+    def around(*a): return function(*a)
+    return around
+@keep
+@logged
+def around(n): return n
+@functools.lru_cache
+def cached(n): return n
+def through(): far()  # `far` is defined later
+def far(level=3): warnings.warn("old", DeprecationWarning, stacklevel=level)
+def caller(): return sys._getframe(1).f_code.co_name
+class Base:
+    def __init__(self): self.base = True
+class Board(Base):
+    def __init__(self): super().__init__()
+    @property
+    def size(self): return 1
+    @size.setter
+    def size(self, n): pass
+    @keep
+    def again(self): return caller()
+async def numbers(): yield 1
+async def steps(): return [n async for n in numbers()]
+@app.get("/ads/<int:number>")
+def ad(number): return str(number)
+@app.get("/boom")
+def boom(): raise ValueError("boom")
+def work():
+    through()
+    return caller()
+if __name__ == "__main__":
+    print(type(command).__name__, command.function(), command(), TABLE[0] is post, TABLE[1] is around, TABLE[1](5))
+    print(cached(1), cached(1), cached.cache_info(), inspect.signature(post), inspect.getsource(post), sorted(vars(around)))
+    board = Board()
+    board.size = 2
+    print(board.size, board.base, TABLE[2](board), work(), pickle.loads(pickle.dumps(post)) is post, post.__code__.co_name)
+    try: steps().send(None)
+    except StopIteration as stop: print(stop.value)
+    with app.test_client() as client: print(client.get("/ads/5").text, client.get("/boom").status_code)
+""".replace("sorted(vars(around))", f"sorted(vars(around).keys() - {{{MARK!r}}})")
+SCRIPT_COUNTS = {
+    **{"post": 6, "around": 1, "cached": 1, "work": 1, "steps": 1, "ad": 1, "boom": 1, "logged": 1, "keep": 3},
+    **{"Command.__init__": 1, "Command.__call__": 1, "Base.__init__": 1, "Board.__init__": 1, "Board.size": 2, "Board.again": 1},
+}
 
 
 class Foreign(ServerTest):
@@ -278,3 +340,19 @@ class Foreign(ServerTest):
         done, counts = self.both(folder, "lib,broken,importing", "app.py")
         self.assertIn("app.py:4: DeprecationWarning: old module", done.stderr)
         self.assertEqual(counts, {"lib.work": 1})
+
+    def test_functions_of_a_script_are_recorded_through_references(self) -> None:
+        self.check_script("app.py")
+
+    def test_functions_of_a_module_that_runs_as_main(self) -> None:
+        self.check_script("-m", "app")
+
+    def check_script(self, *program: str) -> None:
+        folder = self.program(app=SCRIPT)
+        done, counts = self.both(folder, "app", *program)
+        self.assertEqual(done.stdout.splitlines()[0], "Command command command True True 5")
+        self.assertIn(f"{folder}/app.py:46: DeprecationWarning: old", done.stderr)
+        left = "functions of app that stay unchanged, since they read the frame of their caller: 3 (app.through, app.far, "
+        self.assertEqual(done.stderr.count(left), 1, done.stderr)
+        counts.pop("app.numbers")
+        self.assertEqual(counts, {f"app.{name}": count for name, count in SCRIPT_COUNTS.items()})

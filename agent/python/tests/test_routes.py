@@ -189,13 +189,13 @@ application = Starlette(routes=[Mount("/of/{customer}", app=application)])
 ANGLE = ("/users/<name>", "/missing/<name>", "/broken/<name>", "/shops/<shop>/inner/<name>")
 TYPED = ("/users/<str:name>", "/missing/<str:name>", "/broken/<str:name>", "/shops/<int:shop>/inner/<str:name>")
 BRACED = ("/users/{name}", "/missing/{name}", "/broken/{name}", "/shops/{shop}/inner/{name}")
-# More than the number of names for paths without a route.
+# More than the limit on names that the agent forms from paths without a route (`GUESSES_MAX`).
 MANY = 1_100
 
 
 class Renamed(unittest.TestCase):
     def test_a_request_is_named_when_it_ends(self) -> None:
-        for at in range(200):  # ids of one byte and of two on the wire
+        for at in range(200):  # so the ids of later names have two bytes on the wire
             SHARED.id(HTTP_SERVER, f"GET /known/{at}")
         for is_read_before in (False, True):
             with Recording() as recording:

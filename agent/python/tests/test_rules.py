@@ -413,7 +413,7 @@ class Functions(RulesTest):
 
 class Counts(RulesTest):
     def told(self) -> dict[str, float]:
-        """The last sent value of each series, by its name, operation and, for a bucket, bound."""
+        """Takes a sample. Returns the sent values, by name of the series, operation and, for a bucket, bound."""
         with Recording() as recording:
             TALLIES.sample(recording.inbox)
             found = {}

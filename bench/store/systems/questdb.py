@@ -19,7 +19,10 @@ SQL_AGGREGATES = {"max": "max", "mean": "avg"}
 class QuestDB(System):
     name = "questdb"
     title = "QuestDB"
-    notes = ("restarted to settle: it reserves space in files while it runs", "does not sync writes to disk by default")
+    notes = (
+        "restarted before its files are measured, because it reserves space in them while it runs",
+        "does not sync writes to disk by default",
+    )
 
     @classmethod
     def install(cls, cache: Path) -> str:

@@ -13,6 +13,18 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
     })
 }
 
+/// Whether the text is Unix seconds or RFC 3339, but of a time that 64-bit nanoseconds cannot represent.
+pub fn is_out_of_range(text: &str) -> bool {
+    let text = text.trim();
+    let is_number = text.parse().is_ok_and(f64::is_finite);
+    let is_moment = text.parse::<jiff::Timestamp>().is_ok()
+        || text.strip_suffix(['Z', 'z']).is_some_and(|civil| civil.parse::<jiff::civil::DateTime>().is_ok());
+    (is_number || is_moment) && parse_time(text).is_none()
+}
+
+/// The times that can be represented, for messages.
+pub const RANGE: &str = "1677-09-21 to 2262-04-11";
+
 /// Parses a time that a person writes: a form of [`parse_time`], a time relative to now (`now`, `-2h`, `2h ago`, `now-2h`), or
 /// a date with or without a time of day. Without a zone it is in UTC, like all output.
 pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {

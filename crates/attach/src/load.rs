@@ -52,7 +52,7 @@ const SAID_BYTES_MAX: usize = 400;
 /// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has returned.
 ///
 /// # Errors
-/// When the JVM does not listen, or reports a failure. Errors inside of the agent are not reported.
+/// When the JVM does not listen, or reports a failure. An agent that catches its own errors counts as loaded.
 pub fn load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
     let begun = Instant::now();
     loop {
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// A shell that exits with 0 at the end of its input. If it `handles` SIGQUIT, it exits with 7 on that signal.
+    /// A shell that exits at the end of its input. If it `handles` SIGQUIT, it exits with 7 on that signal.
     fn shell(handles: bool) -> (std::process::Child, Process) {
         let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
         // When tests run in the background of a script, SIGQUIT is ignored, and a shell cannot change that.

@@ -1,13 +1,12 @@
 //! The files of a data directory at one moment.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rustix::fs::OFlags;
-use tacho_store::disk::{RealDisk, names_in};
+use tacho_store::disk::{RealDisk, names_in, open_no_link, open_regular};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, ErrorKind, Result, file_generation};
 
@@ -125,8 +124,10 @@ impl Source {
     /// Opens a file, and reads the facts by which a later backup recognises it.
     pub(crate) fn open(&self, file: &SourceFile) -> Result<OpenFile> {
         let path = self.directory.join(&file.name);
-        let (opened, found) = open_plain(&path, file.name == SETTINGS && !self.live)
-            .map_err(|e| Error::io("open", &path, e))?;
+        let failed = |e| Error::io("open", &path, e);
+        let may_be_link = file.name == SETTINGS && !self.live;
+        let opened = if may_be_link { open_regular(&path) } else { open_no_link(&path) }.map_err(failed)?;
+        let found = opened.metadata().map_err(failed)?;
         let mtime_ns = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
         let facts = Facts { bytes: file.bytes, mtime_ns, device: found.dev(), inode: found.ino() };
         Ok(OpenFile { path, file: opened, facts, left: file.bytes })
@@ -194,14 +195,6 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
             Err(Error::invalid(message).with("path", path.display()))
         }
     }
-}
-
-fn open_plain(path: &Path, may_be_link: bool) -> io::Result<(File, Metadata)> {
-    // A FIFO would wait for its writer.
-    let flags = if may_be_link { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let found = file.metadata()?;
-    if found.is_file() { Ok((file, found)) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// Files and directories of a data directory that a backup leaves out on purpose.

@@ -34,6 +34,7 @@ fn main() {
     println!("{:.3} bytes a call", bytes.len() as f64 / calls as f64);
     best("encode calls", calls, || encode_executions(&block));
     best("decode calls", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.executions()));
+    best("decode trace ids", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.execution_traces()));
 }
 
 /// Encodes one column of a chunk, with statistics and checksum, at both efforts, and decodes it.

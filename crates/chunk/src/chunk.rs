@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use tacho_model::{Entry, Kind, TimeRange};
+use tacho_model::{Entry, Kind, TimeRange, TraceId};
 
 use crate::bytes::Reader;
 use crate::columns::Columns;
@@ -137,6 +137,11 @@ impl<'a> Chunk<'a> {
     /// The segments, in order.
     pub fn executions(&self) -> Result<ExecutionBlock, Error> {
         execution::decode(&self.header, self.columns(Kind::Execution)?)
+    }
+
+    /// The trace ids of the segments, in order. Decodes only these columns.
+    pub fn execution_traces(&self) -> Result<Vec<TraceId>, Error> {
+        execution::traces(&self.header, self.columns(Kind::Execution)?)
     }
 
     fn columns(&self, wanted: Kind) -> Result<Columns<'_>, Error> {

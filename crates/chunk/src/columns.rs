@@ -51,6 +51,15 @@ impl<'a> Columns<'a> {
         self.next(role, |tag, bytes| text::decode(tag, bytes, count, 0))
     }
 
+    /// Skips the columns before the next one with this role.
+    pub(crate) fn skip_to(&mut self, role: Role) -> Result<(), Error> {
+        while self.role().is_some_and(|next| next != role) {
+            let next = self.role().unwrap_or(role);
+            self.next(next, |_, _| Ok(()))?;
+        }
+        Ok(())
+    }
+
     /// Checks that no columns are left.
     pub(crate) fn end(&self) -> Result<(), Error> {
         if self.infos.is_empty() { Ok(()) } else { Err(Error::limit("columns", self.infos.len(), 0)) }

@@ -126,7 +126,7 @@ impl Loss {
         (self.aggregation == other.aggregation).then_some(covered)
     }
 
-    /// The loss of a part with unchanged values, which is only its aggregation.
+    /// The loss of a part with unchanged values, which is only its aggregation. `None` without an aggregation.
     #[must_use]
     pub fn of_aggregation(self) -> Option<Self> {
         let exact = Self { method: None, bound: Tolerance::Absolute(0.0), achieved: 0.0, ..self };

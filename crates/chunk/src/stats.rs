@@ -9,7 +9,7 @@ use crate::values::Values;
 pub struct Stats {
     /// Number of values that are not NaN.
     pub count: usize,
-    /// NaN if all values are NaN.
+    /// The extremes are NaN if all values are NaN.
     pub min: Value,
     pub max: Value,
     pub sum: Sum,
@@ -54,8 +54,8 @@ impl Sum {
 }
 
 impl Stats {
-    /// The statistics as f64, for a column of `count` samples within `range`. `None` if they cannot replace the samples,
-    /// because the sum overflowed or a value is NaN.
+    /// The statistics as f64, for a column of `count` samples; `range` is from the first to the last of them. `None` if the
+    /// statistics cannot replace the samples, because a value is NaN or the sum is not finite.
     pub fn summary(&self, range: TimeRange, count: usize) -> Option<Summary> {
         let plain = self.count == count && self.sum.as_f64().is_finite();
         plain.then_some(Summary {
@@ -96,8 +96,8 @@ impl Stats {
 /// Number of partial sums that are computed in parallel.
 const LANES: usize = 4;
 
-/// A sum with its rounding error (Neumaier, ZAMM 54, 1974). The addition without error is the algorithm of Knuth, which
-/// has no branch.
+/// A sum with its rounding error (Neumaier, ZAMM 54, 1974). The error of an addition is computed with Knuth's algorithm,
+/// which has no branch.
 #[derive(Clone, Copy, Default)]
 struct Compensated {
     sum: f64,

@@ -129,6 +129,8 @@ proptest! {
         let chunk = Chunk::open(&bytes).unwrap();
         let read = chunk.executions().unwrap();
         prop_assert_eq!(&read, &block);
+        let traces: Vec<_> = block.rows().map(|row| row.trace()).collect();
+        prop_assert_eq!(chunk.execution_traces().unwrap(), traces);
         let header = chunk.header();
         prop_assert_eq!((header.start, header.end), (block.range().start, block.range().end));
         prop_assert_eq!(header.count, segments.iter().map(|s| s.calls_completed()).sum::<usize>());
@@ -194,7 +196,7 @@ fn the_group_limit_is_accepted_and_one_past_it_is_refused() {
 }
 
 #[test]
-fn a_column_of_the_header_takes_at_most_thirty_bytes() {
+fn a_column_takes_at_most_thirty_bytes_of_the_header() {
     let at: Vec<i64> = (0..8_192).map(|n| n * 10_000_000_000).collect();
     let noise = |n: i64| tacho_model::mix64(n as u64) % 10_000;
     let prices: Vec<f64> = (0..8_192).map(|n| noise(n) as f64 / 100.0).collect();

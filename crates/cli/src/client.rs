@@ -430,6 +430,9 @@ fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
     let line = body.lines().next().unwrap_or("").trim();
     let line: String = line.chars().take(ANSWER_CHARS_MAX).collect();
     let is_text = !line.is_empty() && !line.starts_with(['<', '{', '[']);
+    if line.starts_with("this port requires TLS") {
+        return Failure::new(format!("{target}: {line}"));
+    }
     let line = if is_text { format!(": {line}") } else { String::new() };
     Failure::new(format!("{target} answers {status}{line}"))
         .hint(format!("{}: no API of Tachograph answers there", target.check()))
@@ -457,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_paths() {
+    fn addresses_are_parsed_and_parameters_are_encoded() {
         for (server, authority) in [
             ("http://127.0.0.1:7070/", "127.0.0.1:7070"),
             ("127.0.0.1:1", "127.0.0.1:1"),
@@ -520,6 +523,8 @@ mod tests {
             assert_eq!(failure.message(), expect, "{body}");
             assert!(failure.to_string().ends_with("no API of Tachograph answers there"), "{body}");
         }
+        let failure = refused(&target(), StatusCode::BAD_REQUEST, "this port requires TLS: use https://\n");
+        assert_eq!(failure.to_string(), "error: a:1: this port requires TLS: use https://");
         assert_eq!(
             refused(&target(), StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(),
             "error: no trace"

@@ -160,7 +160,7 @@ fn verify_and_prune_report_their_results() {
     assert_eq!(code, 1);
     assert!(stderr.contains("object has other bytes"), "{stderr}");
     assert!(!out.exists());
-    // Another hint is for records.
+    // An unreadable record has another hint than a damaged object.
     let record = at.join("backups/20260101T000000Z-0000");
     fs::write(&record, "damaged").unwrap();
     fs::remove_file(&object).unwrap();

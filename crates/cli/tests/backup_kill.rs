@@ -102,7 +102,7 @@ fn end(child: Child, before: u64) -> Result<Made, String> {
 }
 
 #[test]
-fn a_backup_has_all_records_acknowledged_before_it_after_many_kills() {
+fn after_many_kills_each_backup_has_all_records_acknowledged_before_it() {
     let place = tempfile::tempdir().unwrap();
     let [data, at] = ["data", "repository"].map(|name| place.path().join(name));
     std::fs::create_dir(&data).unwrap();

@@ -50,7 +50,7 @@ for line in sys.stdin:
     print('ok', flush=True)
 ";
 
-/// Objects of `tacho` belong to its account. The server does not verify signatures.
+/// Credentials of the account that owns the objects of `tacho`. The server does not verify signatures.
 const SIGNED: &[(&str, &str)] = &[("Authorization", "AWS key:signature")];
 
 /// The directory with the packages. Installs them if it does not exist.

@@ -1,70 +1,29 @@
 //! Tests `tacho check` and `tacho repair`. A directory with every kind of file is clean, with and without a running server.
 //! Every changed bit and every missing, short or foreign file is reported. A repair loses only damaged records.
 
+#[path = "support/checked.rs"]
+mod checked;
 #[path = "support/filled.rs"]
 mod filled;
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair};
 use filled::{SECOND, START, directory, fill, in_runtime};
 use serde_json::Value;
 use support::{Server, run};
-use tacho_drivers::embedded::Embedded;
-use tacho_model::{Kind, Labels, ManualClock, NAME, TimeRange};
-use tacho_store::{Options, Store};
+use tacho_model::{Kind, Labels, NAME};
 
 /// Number of single bits that the test flips; `TACHO_CHECK_FLIPS` sets another number.
 const FLIPS: usize = 200;
 /// Number of repairs, each after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
 const REPAIRS: usize = 30;
-
-/// Runs `tacho check`. Returns the exit code, the findings and the summary.
-fn check(data: &Path, flags: &[&str]) -> (i32, Vec<Value>, Value) {
-    let (code, stdout, stderr) = run(&[&["check", data.to_str().unwrap(), "--json"], flags].concat());
-    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
-    assert!(summary.is_object(), "{stdout}{stderr}");
-    (code.unwrap(), lines, summary)
-}
-
-fn of(findings: &[Value], severity: &str) -> Vec<String> {
-    let shown = |finding: &Value| format!("{} {} {}", finding["kind"], finding["file"], finding["reason"]);
-    findings.iter().filter(|finding| finding["severity"] == severity).map(shown).collect()
-}
-
-fn files(data: &Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for below in ["", "chunks", "journal"] {
-        let entries = std::fs::read_dir(data.join(below)).unwrap().map(|entry| entry.unwrap().path());
-        all.extend(entries.filter(|path| path.is_file()));
-    }
-    all.sort();
-    all
-}
-
-fn is_segment(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "segment")
-}
-
-fn contents(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    files(data).into_iter().map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    let _ = std::fs::remove_dir_all(to);
-    for path in files(from) {
-        let to = to.join(path.strip_prefix(from).unwrap());
-        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        std::fs::copy(&path, &to).unwrap();
-    }
-}
 
 #[test]
 fn a_directory_at_rest_is_clean_and_unchanged() {
@@ -215,43 +174,6 @@ fn every_flipped_bit_is_reported() {
     assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
 }
 
-/// All records of a directory, as text.
-fn records(data: &Path) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    in_runtime(async {
-        let driver = Embedded::open_read_only(&data.join("chunks")).await.unwrap();
-        let options = Options { read_only: true, ..Options::default() };
-        let clock = Arc::new(ManualClock::new(0));
-        let store = Store::open(Arc::new(driver), &data.join("journal"), options, clock).await.unwrap();
-        for (id, labels) in store.find(Kind::Sample, &[]) {
-            let samples = store.samples(id, TimeRange::ALL).await.unwrap();
-            all.extend(samples.iter().map(|s| format!("sample {labels} {} {:?}", s.at, s.value)));
-        }
-        for (id, labels) in store.find(Kind::Entry, &[]) {
-            let entries = store.entries(id, TimeRange::ALL).await.unwrap();
-            all.extend(entries.iter().map(|e| format!("entry {labels} {} {:?}", e.at, e.body)));
-        }
-        for (id, labels) in store.find(Kind::Execution, &[]) {
-            for block in store.executions(id, TimeRange::ALL).await.unwrap() {
-                let rows = block.rows().map(|row| row.to_segment());
-                all.extend(rows.map(|s| format!("call {labels} {} {:?} {:?}", s.start, s.trace, s.events)));
-            }
-        }
-    });
-    all
-}
-
-/// Runs `tacho repair`. Returns the exit code, the losses and the summary.
-fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
-    let _ = std::fs::remove_dir_all(into);
-    let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());
-    let (code, stdout, stderr) = run(&["repair", data, "--into", into, "--json"]);
-    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
-    assert!(summary.is_object(), "{stdout}{stderr}");
-    (code.unwrap(), lines, summary)
-}
-
 /// Maximum number of records of one row or one journal batch. The number of records of a damaged row or batch may be
 /// unreadable.
 const UNIT_RECORDS: usize = 12 * 600;
@@ -325,18 +247,6 @@ fn a_repair_loses_only_damaged_records() {
         "{flips} repairs: {lost_all} of {} records lost, {partly} with their exact number",
         flips * whole.len()
     );
-}
-
-/// Flips a bit in the value of the newest row whose key has these bytes.
-fn damage_row(data: &Path, key: &[u8]) {
-    let newest = files(data).into_iter().filter(|path| is_segment(path)).rev().find_map(|path| {
-        let bytes = std::fs::read(&path).unwrap();
-        let at = bytes.windows(key.len()).rposition(|window| window == key)?;
-        Some((path, bytes, at + key.len()))
-    });
-    let (path, mut bytes, value) = newest.unwrap();
-    bytes[value + 2] ^= 1;
-    std::fs::write(path, bytes).unwrap();
 }
 
 /// A merge writes its rows and the row with its merge number together. The next flush writes the second copy of that number.

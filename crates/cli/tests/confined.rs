@@ -233,6 +233,56 @@ fn a_confined_token_sees_its_own_series_as_if_there_were_no_others() {
     assert!(!audit(&two.server.data).contains("refused"), "{}", audit(&two.server.data));
 }
 
+/// The data read by queries of team a, according to `stats`. `foreign` is the number of series of the other team.
+fn costs(foreign: usize) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(&place.path().join("data"));
+    // One body is one group. The last body has only records of the other team.
+    for (second, own) in [(1, 2), (2, 2), (3, 2), (4, 0)] {
+        let line =
+            |team: &str, nth| format!("cpu,team={team},nth={nth} value={nth}.{second} 17000000{second:02}\n");
+        let lines = (0..own).map(|nth| line("a", nth)).chain((0..foreign).map(|nth| line("b", nth)));
+        let lines: String = lines.collect();
+        assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    }
+    let token = add_to(&server, "reader", &["--role", "read", "--match", "{team=\"a\"}"]);
+    let stats = |query: &str| {
+        let path = form(&format!("/api/v1/query?time=1700000010&stats=true&query={query}"));
+        let mut stats = ask(&server, "GET", &path, &token).json()["data"]["stats"].clone();
+        stats.as_object_mut().unwrap().remove("timings");
+        stats.to_string()
+    };
+    ["cpu[1h]", "sum_over_time(cpu[1h])", "cpu{nth=\"1\"}", "cpu{team=\"b\"}"].map(stats).join("\n")
+}
+
+#[test]
+fn stats_of_a_confined_token_do_not_depend_on_other_series() {
+    let alone = costs(0);
+    assert!(alone.contains("\"totalQueryableSamples\":6"), "{alone}");
+    assert_eq!(costs(20), alone);
+}
+
+#[test]
+fn numbers_of_rules_and_sessions_do_not_count_those_of_others() {
+    let two = Two::start();
+    let token = two.token("reader", &["--role", "read", "--match", "{service=\"own-service\"}"]);
+    let get = |path: &str| ask(&two.server, "GET", path, &token);
+    let rules = get("/api/v1/probes").json()["data"]["rules"].clone();
+    assert_eq!((rules.as_array().map(Vec::len), &rules[0]["pattern"]), (Some(1), &"own.Class.*".into()));
+    // The rule has the id 2, and the agent is the first one.
+    let number = rules[0]["id"].as_u64().unwrap();
+    assert!(number > 1_000_000, "{rules}");
+    assert_eq!(get(&format!("/api/v1/agents?rule={number}")).status, 200);
+    let agents = get("/api/v1/agents").json()["data"]["agents"].clone();
+    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents}");
+    let session: u64 = agents[0]["session"].as_str().unwrap().parse().unwrap();
+    assert!(session > 1_000_000, "{agents}");
+    for id in 1..=3 {
+        assert_eq!(get(&format!("/api/v1/agents?rule={id}")).status, 404, "rule {id}");
+    }
+}
+
 #[test]
 fn a_confined_token_writes_only_its_own_series() {
     let two = Two::start();

@@ -301,6 +301,71 @@ fn responses_report_a_lost_journal_record() {
     assert_eq!(answer["warnings"], Value::Null);
 }
 
+/// Runs `tacho check`. Returns the exit code and the findings about damage.
+fn check(data: &Path) -> (Option<i32>, Vec<Value>) {
+    let (code, stdout, _) = run(&["check", data.to_str().unwrap(), "--json"]);
+    let findings = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    (code, findings.filter(|finding| finding["severity"] == "damage").collect())
+}
+
+/// The file looks like one whose last append was interrupted. The records of its journal are acknowledged, and the journal was
+/// removed.
+#[test]
+fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
+    const MARK_BYTES: u64 = 16;
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    assert!(server(&data).stop().success());
+    assert_eq!(check(&data), (Some(0), vec![]));
+    let segment = data.join("chunks/00000001.segment");
+    let whole = std::fs::read(&segment).unwrap();
+    let acknowledged = whole.len() as u64 - MARK_BYTES;
+    for cut in [MARK_BYTES, MARK_BYTES + 1, 500, 2_000, 100] {
+        let length = whole.len() as u64 - cut;
+        std::fs::write(&segment, &whole[..length as usize]).unwrap();
+        let (code, findings) = check(&data);
+        let short: Vec<&Value> = findings.iter().filter(|finding| finding["kind"] == "file-short").collect();
+        if cut == MARK_BYTES {
+            assert_eq!((code, findings), (Some(0), vec![]), "the last mark is not synced");
+            continue;
+        }
+        assert_eq!((code, short.len()), (Some(1), 1), "{findings:?}");
+        assert_eq!(short[0]["file"], "chunks/00000001.segment");
+        assert_eq!(
+            (&short[0]["offset"], &short[0]["bytes"]),
+            (&json!(length), &json!(acknowledged - length))
+        );
+    }
+
+    let note = format!("00000001.missing-{}-{}", whole.len() - 100, 100 - MARK_BYTES);
+    for start in ["first", "second"] {
+        let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+        let status = server.get("/api/status").json();
+        let damage = &status["damage"];
+        assert_eq!(damage["damaged"], json!(["00000001.segment"]), "{start}: {damage}");
+        assert_eq!(damage["quarantined"], json!([note]), "{start}: {damage}");
+        let metrics = server.get("/metrics").text();
+        for line in ["tacho_storage_files_damaged 1\n", "tacho_storage_files_quarantined 1\n"] {
+            assert!(metrics.contains(line), "{start}: {line:?} in {metrics}");
+        }
+        let answer = server.get(&format!("/api/v1/query_range?query=m&step=60&{SPAN}")).json();
+        let said = warnings(&answer).join("\n");
+        assert!(said.contains("may be missing: ") && said.contains(&note), "{start}: {said}");
+        assert!(server.log().contains("the end of a segment is missing"), "{start}: {}", server.log());
+        assert_eq!(server.post("/write", &[], b"m,host=c value=1").status, 204);
+        assert!(server.stop().success());
+        let (code, findings) = check(&data);
+        let is_note = |finding: &&Value| finding["file"] == format!("chunks/quarantine/{note}");
+        let found = findings.iter().find(is_note).unwrap_or_else(|| panic!("{start}: {findings:?}"));
+        assert_eq!((code, &found["kind"]), (Some(1), &json!("quarantined")), "{start}");
+        assert_eq!(std::fs::metadata(&segment).unwrap().len(), whole.len() as u64 - 100, "{start}");
+    }
+    let into = place.path().join("new");
+    let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(check(&into), (Some(0), vec![]));
+}
+
 fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = paths.filter(|p| p.extension().is_some_and(|e| e == extension)).collect();

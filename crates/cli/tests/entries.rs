@@ -99,8 +99,8 @@ fn the_command_prints_lines_tables_and_plots() {
     assert_eq!(table, rows.join("\n") + "\n");
     let (table, said) =
         entries(&["log{host=\"a\"}", "--columns", "pid", "--limit", "1", "--contains", "line 19"]);
-    let omitted = "1 of 1 entries is omitted: --columns shows members of entries that are JSON objects, without it texts are \
-        shown as they are\n";
+    let omitted = "1 of 1 entries is omitted: --columns shows only entries that are JSON objects; without it, texts are \
+        shown, too\n";
     assert_eq!((table.as_str(), said.as_str()), ("TIME  PID\n", omitted));
     let both = "{__name__=~\"log|lsof\"}";
     let (_, said) = entries(&[both, "--columns", "pid,nope"]);

@@ -94,7 +94,7 @@ fn traces_are_found_by_each_filter() {
     let first = json!({
         "trace_id": FIRST.to_string(), "service": "shop", "operation": "GET /ads", "kind": "http-server",
         "start": "1700000001000000000", "duration_ns": 3_000_000, "calls": 3, "outcome": "ok",
-        "request_id": "request-1", "http_status": 200,
+        "request_id": "request-1", "http_status": 200, "match": null,
     });
     check(&server, &format!("/api/traces?{SPAN}"), |body| {
         assert_eq!(body["traces"][1], first);
@@ -116,6 +116,17 @@ fn traces_are_found_by_each_filter() {
     finds("operation=SELECT%20*%20FROM%20ad", &[FIRST]);
     finds("service=other", &[]);
     finds("limit=1", &[SECOND]);
+    finds("order=oldest", &[FIRST, SECOND]);
+    finds("order=slowest&limit=1", &[FIRST]);
+    finds("order=fastest&limit=1", &[SECOND]);
+    finds("operation=Board.list()&min_duration=2ms", &[FIRST]);
+    finds("operation=Board.list()&min_duration=2.5ms", &[]);
+    let call = server.get(&format!("/api/traces?{SPAN}&operation=SELECT%20*%20FROM%20ad")).json();
+    let expected = json!({
+        "service": "shop", "operation": "SELECT * FROM ad", "kind": "database",
+        "start": "1700000001000500000", "duration_ns": 2_000_000, "outcome": "ok",
+    });
+    assert_eq!(call["traces"][0]["match"], expected);
     let body = server.get("/api/traces").json();
     assert_eq!(body["traces"], json!([]), "the default range is the last hour");
 }
@@ -146,9 +157,15 @@ fn services_operations_call_tree_and_graph_are_returned() {
     let (_data, server) = server();
     check(&server, &format!("/api/services?{SPAN}"), |body| {
         let shop = &body["services"][0];
-        let figures =
-            json!([shop["service"], shop["hosts"], shop["requests"], shop["calls"], shop["errors"]]);
-        assert_eq!(figures, json!(["shop", ["h1"], 2, 5, 1]));
+        let figures = json!([
+            shop["service"],
+            shop["hosts"],
+            shop["requests"],
+            shop["calls"],
+            shop["errors"],
+            shop["refused"]
+        ]);
+        assert_eq!(figures, json!(["shop", ["h1"], 2, 5, 1, 0]));
         assert!(shop["timeline"].as_array().unwrap().len() <= 120);
     });
     check(&server, &format!("/api/operations?{SPAN}&kind=database"), |body| {
@@ -204,6 +221,7 @@ fn errors_name_the_parameter() {
     fails("/api/traces?min_duration=long", 400, "\"min_duration\"");
     fails("/api/traces?outcome=good", 400, "\"outcome\": \"good\" is not ok, failed or running");
     fails("/api/traces?limit=-1", 400, "\"limit\"");
+    fails("/api/traces?order=best", 400, "\"order\": \"best\" is not newest, oldest, slowest or fastest");
     fails("/api/operations?kind=car", 400, "\"kind\": \"car\" is not a kind");
     fails("/api/graph?level=host", 400, "\"level\"");
     fails("/api/graph?format=png", 400, "\"format\"");
@@ -233,9 +251,16 @@ fn commands_print_executions() {
         &server,
         &[&["traces"], &TIMES[..]].concat(),
         "\
-TRACE                             START                     SERVICE  OPERATION     TIME  CALLS  OUTCOME
-0af7651916cd43dd8448eb211c80319d  2023-11-14T22:13:22.000Z  shop     GET /ads   1.00 ms      2  failed
-0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     GET /ads   3.00 ms      3  ok",
+TRACE                             START                     SERVICE  OPERATION     TIME  TRACE TIME  CALLS  STATUS  OUTCOME
+0af7651916cd43dd8448eb211c80319d  2023-11-14T22:13:22.000Z  shop     GET /ads   1.00 ms     1.00 ms      2     500  failed
+0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     GET /ads   3.00 ms     3.00 ms      3     200  ok",
+    );
+    shows(
+        &server,
+        &[&["traces", "--operation", "Board.list()", "--order", "slowest", "--limit", "1"], &TIMES[..]].concat(),
+        "\
+TRACE                             START                     SERVICE  OPERATION     TIME  TRACE TIME  CALLS  STATUS  OUTCOME
+0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     GET /ads   2.25 ms     3.00 ms      3     200  ok",
     );
     shows(
         &server,
@@ -269,10 +294,10 @@ databases of shop  [database]  1 x 2.00 ms",
         &server,
         &[&["operations"], &TIMES[..]].concat(),
         "\
-SERVICE  KIND         CALLS  ERRORS      P50      P95      P99    TOTAL     SELF  OPERATION
-shop     http-server      2       1  1.00 ms  3.00 ms  3.00 ms  4.00 ms  1.25 ms  GET /ads
-shop     method           2       1   500 µs  2.25 ms  2.25 ms  2.75 ms   750 µs  Board.list()
-shop     database         1       0  2.00 ms  2.00 ms  2.00 ms  2.00 ms  2.00 ms  SELECT * FROM ad",
+SERVICE  KIND         CALLS  ERRORS  4XX      P50      P95      P99    TOTAL     SELF  OPERATION
+shop     http-server      2       1    0  1.00 ms  3.00 ms  3.00 ms  4.00 ms  1.25 ms  GET /ads
+shop     method           2       1    0   500 µs  2.25 ms  2.25 ms  2.75 ms   750 µs  Board.list()
+shop     database         1       0    0  2.00 ms  2.00 ms  2.00 ms  2.00 ms  2.00 ms  SELECT * FROM ad",
     );
     let (code, stdout, _) = support::run(&[
         "traces",
@@ -489,4 +514,35 @@ fn inspect_reads_the_directory_and_the_server() {
     assert_eq!(report["series"][0]["series"], "executions{host=\"h1\", service=\"shop\"}");
     let (_, table, _) = support::run(&["inspect", dir]);
     assert!(table.starts_with("KIND       SERIES  CHUNKS  RECORDS"), "{table}");
+}
+
+#[test]
+fn operations_name_the_agents_that_dropped_calls() {
+    let (_data, server) = server();
+    let url = server.url();
+    let told = |times: [&str; 2]| {
+        let (code, stdout, stderr) =
+            support::run(&["operations", "--start", times[0], "--end", times[1], "--server", &url]);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stdout.contains("Board.list()"), "{stdout}");
+        stderr
+    };
+    assert_eq!(told(["1700000000", "1700000060"]), "");
+    let line = |service: &str, kind: &str, calls: u32, second: u32| {
+        format!(
+            "tacho_agent_dropped_total,service={service},kind={kind},instance=a value={calls} 17000000{second}\n"
+        )
+    };
+    let lines = line("shop", "execution", 7, 20)
+        + &line("shop", "execution", 12, 50)
+        + &line("shop", "sample", 99, 50)
+        + &line("idle", "execution", 5, 50);
+    assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
+    let hint = |calls| {
+        format!(
+            "hint: agents of shop dropped {calls} calls in this range, which are missing here: see `tacho agents`\n"
+        )
+    };
+    assert_eq!(told(["1700000000", "1700000060"]), hint(12));
+    assert_eq!(told(["1700000000", "1700000030"]), hint(7));
 }

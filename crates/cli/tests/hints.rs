@@ -219,12 +219,12 @@ fn unknown_environment_variables_are_named_with_a_similar_one() {
         (
             "TACHO_ULR",
             &["query", "--functions", "bottomk"][..],
-            "warning: no environment variable TACHO_ULR is known, it is ignored; did you mean TACHO_URL?\n",
+            "warning: environment variable TACHO_ULR is unknown and ignored; did you mean TACHO_URL?\n",
         ),
         (
             "TACHO_TLS_CAA",
             &["attach", "1"],
-            "warning: no environment variable TACHO_TLS_CAA is known, it is ignored; did you mean TACHO_TLS_CA?\n",
+            "warning: environment variable TACHO_TLS_CAA is unknown and ignored; did you mean TACHO_TLS_CA?\n",
         ),
         ("TACHO_QUITE_ANOTHER", &["probes", "--help"], ""),
         ("TACHO_SERVICE", &["query", "--functions", "bottomk"], ""),

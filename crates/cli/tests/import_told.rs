@@ -42,7 +42,7 @@ const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
         "s.jsonl",
         "{\"metric\":{\"__name__\":\"n\"},\"values\":[1],\"timestamps\":[1700000000]}\n",
         &[],
-        "1970-01-20T16:13:20Z; the JSON member (timestamps: ms",
+        "1970-01-20T16:13:20Z; the name of the JSON member (timestamps: ms",
     ),
 ];
 

@@ -274,7 +274,7 @@ fn two_frames() -> Vec<u8> {
 }
 
 #[test]
-fn an_import_above_the_rate_waits_and_ends() {
+fn an_import_above_the_rate_is_delayed_and_completes() {
     let guarded = Guarded::start();
     let token = guarded.token("limited", &["--role", "write", "--samples-per-second-max", "20"]);
     let bearer = format!("Bearer {token}");

@@ -317,7 +317,7 @@ fn reports_of_agents_are_shown_and_limited() {
 }
 
 #[test]
-fn commands_switch_wait_and_warn() {
+fn commands_switch_probes_wait_for_agents_and_warn() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     let url = server.url();
@@ -334,7 +334,7 @@ fn commands_switch_wait_and_warn() {
     let odd = "error: pattern \"early.Bird.fly(int)\": methods are named without their parameters, \"early.Bird.fly\"\n";
     ends(&["probes", "off", "early.Bird.fly(int)"], 2, "", odd);
     ends(&["probes", "on", "early."], 2, "", "error: pattern \"early.\": a dot is out of place\n");
-    let nobody = "warning: no matching agent is connected; applies to later ones\n";
+    let nobody = "warning: no matching agent is connected; the rule applies to later ones\n";
     ends(&["probes", "off", "early.*"], 0, first, nobody);
     ends(&["probes", "clear", "1"], 0, "removed 1 rule\n", "");
 

@@ -41,7 +41,7 @@ fn the_health_check_of_grafana_succeeds() {
 }
 
 #[test]
-fn instant_queries() {
+fn instant_queries_return_every_type_of_result() {
     let (_data, server) = server();
     let check = |query: &str, expect: Value| {
         let data = ok(&server.get(&format!("/api/v1/query?time=1700000060&query={query}")));

@@ -46,7 +46,7 @@ fn tune_measures_a_file_draws_a_plot_and_recommends_a_section() {
     let (file, svg, toml, mix) = (path("a.csv"), path("t.svg"), path("tacho.toml"), path("mix"));
     let args = [&*file, "--svg", &svg, "--write", &toml, "--queries", &mix, "--tolerance", "0.01"];
     let (report, stderr) = tune(&args);
-    assert!(stderr.contains("one value a row in \"value\" named by \"name\""), "{stderr}");
+    assert!(stderr.contains("one value per row in \"value\" named by \"name\""), "{stderr}");
     assert_eq!(
         (&report["series"], &report["values"], &report["groups"]),
         (&6.into(), &9000.into(), &1.into())
@@ -69,7 +69,7 @@ fn tune_measures_a_file_draws_a_plot_and_recommends_a_section() {
     std::fs::write(&mix, "sum(wave)\nnobody\n").unwrap();
     let (_, stderr) = tune(&[&file, "--write", &toml, "--queries", &mix]);
     assert!(stderr.contains("an earlier [[chunks]] rule applies to 3 of 6 series"), "{stderr}");
-    assert!(stderr.contains("warning: nobody: none of the sampled series"), "{stderr}");
+    assert!(stderr.contains("warning: nobody: selects none of the sampled series"), "{stderr}");
     let drawing = std::fs::read_to_string(&svg).unwrap();
     let trials = report["trials"].as_array().unwrap().len();
     assert_eq!(drawing.matches("<title>").count(), trials);

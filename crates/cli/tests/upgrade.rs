@@ -127,7 +127,7 @@ fn find(store: &Store, kind: Kind, labels: &[(&str, &str)]) -> SeriesId {
     *id
 }
 
-/// A change that makes the file of a newer version.
+/// A change that turns a file into one of a newer version.
 type Change = dyn Fn(&mut Vec<u8>);
 
 /// Increments the version at `version`, and corrects the CRC-32C at `end` over the bytes before it.

@@ -5,6 +5,8 @@ mod support;
 use std::io::Write;
 
 use support::Server;
+use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello};
+use tacho_model::{Sample, Value};
 
 fn value_of(server: &Server, query: &str) -> Option<String> {
     let answer = server.get(&format!("/api/v1/query?time=1700000000&query={query}")).json();
@@ -132,6 +134,41 @@ fn seconds_without_precision_are_refused_and_the_remedies_work() {
     assert_eq!(early["data"]["result"][0]["value"][1], "3", "{early}");
     assert_eq!(server.post("/write?precision=s", &[], b"a value=4 1700000000").status, 204);
     assert_eq!(value_of(&server, "a").as_deref(), Some("4"));
+}
+
+#[test]
+fn only_stored_records_count_as_received() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--series-max", "4", "--selfwatch-seconds", "0"]);
+    let counts = |received: u32, protocol: &str, refused: u32| {
+        let metrics = server.get("/metrics").text();
+        for line in [
+            format!("tacho_records_received_total{{service=\"shop\",kind=\"sample\"}} {received}\n"),
+            format!("tacho_records_refused_total{{protocol=\"{protocol}\"}} {refused}\n"),
+        ] {
+            assert!(metrics.contains(&line), "{line} in {metrics}");
+        }
+    };
+    let lines: String = (0..9).map(|id| format!("up,service=shop,id={id} value=1 1700000000\n")).collect();
+    assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 400);
+    counts(4, "line", 5);
+
+    let hello =
+        Hello { version_min: 1, version_max: 1, session: 5, pairs: vec![], secret: None, token: None };
+    let mut body = Vec::new();
+    ClientFrame::Hello(hello).encode(&mut body);
+    let (mut dictionary, mut frame) = (DictFrame::new(), DataFrame::new(1, 0));
+    for (number, id) in [(1, "0"), (2, "new")] {
+        dictionary.series(number, [("__name__", "up"), ("service", "shop"), ("id", id)].into_iter());
+        frame.samples(number, &[1, 2].map(|at| Sample { at, value: Value::F64(1.0) }));
+    }
+    body.extend(dictionary.finish());
+    body.extend(frame.finish());
+    for repeated in [0, 1] {
+        let answer = server.post("/api/v1/import", &[], &body).json();
+        assert_eq!(answer["data"]["repeated"], repeated, "{answer}");
+        counts(6, "import", 2);
+    }
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -134,6 +134,7 @@ async fn doubtful_bytes_after_a_power_failure_are_copied_before_the_cut() {
     for bit in [500, 16 + 8, 5] {
         let bench = Bench::new();
         filled(&bench, 3).await;
+        bench.forget_end();
         let file = &bench.segments()[0];
         change(file, |bytes| {
             bytes.truncate(bytes.len() - 16);
@@ -159,6 +160,7 @@ type Tear<'a> = &'a dyn Fn(&mut Vec<u8>);
 async fn unsynced_bytes_are_not_copied() {
     let bench = Bench::new();
     filled(&bench, 3).await;
+    bench.forget_end();
     let file = &bench.segments()[0];
     let whole = bench.snapshot();
     let batch = 16 + 19 + 1_000 + 19 + 5;
@@ -204,6 +206,7 @@ async fn a_forged_batch_inside_a_torn_one_is_not_trusted() {
     driver.put(vec![row(1, &[&forged[..], &noise(1, 100)].concat())]).await.unwrap();
     drop(driver);
     // The process died during the write.
+    bench.forget_end();
     change(&bench.segments()[0], |bytes| bytes.truncate(bytes.len() - 16 - 50));
     let driver = bench.open().await;
     assert_eq!(keys(&driver).await, [0]);
@@ -333,6 +336,25 @@ async fn a_missing_file_is_detected() {
     assert!(!file.exists(), "the number of the file is not reused");
     std::fs::remove_file(&bench.segments()[0]).unwrap();
     assert!(bench.try_open().await.is_err(), "files missing later are detected");
+}
+
+#[tokio::test]
+async fn a_link_to_itself_is_named_with_a_remedy() {
+    let bench = Bench::new();
+    filled(&bench, 20).await;
+    let kept = bench.snapshot();
+    for name in ["00000001.segment", "MANIFEST"] {
+        let path = bench.directory.path().join(name);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(name, &path).unwrap();
+        for opened in [bench.try_open().await, Embedded::open_read_only(bench.directory.path()).await] {
+            let error = opened.err().expect("opens without the file").to_string();
+            assert!(error.contains(&format!("(path {})", path.display())), "{error}");
+            assert!(error.contains("leads back to itself: replace it by the file"), "{error}");
+        }
+        bench.restore(&kept);
+        assert_eq!(keys(&bench.open().await).await, all_keys(20));
+    }
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ fn last_segment(directory: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_at_the_end_of_the_growing_segment_keeps_the_last_generation() {
+async fn a_flipped_bit_at_the_end_of_the_growing_segment_loses_no_generation() {
     let place = tempfile::tempdir().unwrap();
     let store = open(place.path()).await.unwrap();
     keep(&store, 1).await;

@@ -69,11 +69,11 @@ fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/segment").join(name)
 }
 
-/// Files of a directory by name, except those without rows.
+/// Files of a directory by name, without the lock and the reserve.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     let files = entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()));
-    files.filter(|(name, _)| !["LOCK", "RESERVE"].contains(&&**name)).collect()
+    files.filter(|(name, _)| !["LOCK", "RESERVE", "END"].contains(&&**name)).collect()
 }
 
 #[tokio::test]

@@ -58,10 +58,10 @@ async fn verification_finds_a_flipped_bit_of_an_ended_segment() {
     assert_eq!(verify(&driver).await, (ended, vec![]));
     assert!(driver.health().damaged.is_empty());
 
-    // Damage of a row that is no longer needed is counted for the file, but no row is lost.
+    // Damage of a batch head, or of a row that is no longer needed, is counted for the file, but no row is lost.
     let second = &segments[1];
-    let mark = place(second, &noise(15, 1_000)) - 30;
-    flip(second, mark);
+    let batch_head = place(second, &noise(15, 1_000)) - 30;
+    flip(second, batch_head);
     flip(&segments[0], place(&segments[0], &noise(3, 1_000)) + 77);
     assert_eq!(verify(&driver).await, (ended, vec![]));
     assert_eq!(driver.health().damaged, ["00000001.segment", "00000002.segment"]);
@@ -90,7 +90,7 @@ async fn a_row_that_was_found_to_be_damaged_is_not_read_in_parts() {
         let scan = Scan::all(Table::Chunks, *b"p");
         driver.read_parts(vec![scan], parts.clone()).await.unwrap().remove(0).remove(0)
     };
-    // The checksum covers the whole row.
+    // The checksum covers the whole row, so it is not compared when parts are read.
     assert_eq!(read().await.unwrap().row.value.len(), 20);
     assert_eq!(verify(&driver).await.1, [1]);
     let damaged = read().await.unwrap_err();

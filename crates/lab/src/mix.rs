@@ -1,5 +1,7 @@
 //! Chooses the next request at random, with a seed, from a weighted mix of templates.
 
+use std::fmt;
+
 use tacho_model::Random;
 
 /// The template of a request. `{a..b}` in path or body is replaced by a random number from a to b, inclusive.
@@ -20,11 +22,21 @@ pub struct Mix {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the mix: {reason}: {text:?}")]
 pub struct MixError {
+    /// Number of the line, from 1. 0 if the reason applies to the whole mix.
     pub line: usize,
     pub reason: &'static str,
     pub text: String,
+}
+
+impl fmt::Display for MixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, reason, text } = self;
+        if *line == 0 {
+            return f.write_str(reason);
+        }
+        write!(f, "line {line} of the mix: {reason}: {text:?}")
+    }
 }
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -76,7 +88,10 @@ impl Mix {
 
 fn template(line: &str) -> Result<Template, &'static str> {
     let mut words = line.splitn(4, ' ').filter(|word| !word.is_empty());
-    let weight = words.next().and_then(|w| w.parse().ok()).ok_or("the weight is not an integer")?;
+    let weight = words
+        .next()
+        .and_then(|w| w.parse().ok())
+        .ok_or("the weight is not a whole number from 0 to 4294967295")?;
     let method = words.next().unwrap_or("").to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
         return Err("the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");

@@ -135,7 +135,7 @@ fn compare(output: Output, eval: &Eval) -> Result<(), String> {
                     (start..=end).contains(&point.at) && (point.at - start) % step == 0
                 };
                 if let Some(point) = matrix.iter().flat_map(|s| &s.points).find(|point| !on_grid(point)) {
-                    return Err(format!("a sample at {} ns: {}", point.at, point.value));
+                    return Err(format!("unexpected sample at {} ns: {}", point.at, point.value));
                 }
             }
             let values = |points: &[promql::Point]| match (eval.samples, eval.when) {

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tacho_drivers::embedded::Embedded;
 use tacho_model::Clock;
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Options, Store, disk};
+use tacho_store::{Options, Store, disk, refuse_emptied};
 
 use crate::check::refuse_incomplete;
 use crate::{snapshots, upgrade};
@@ -43,8 +44,12 @@ pub async fn open_with(
     let lock = DirectoryLock::acquire(data)?;
     upgrade::refuse_newer(data)?;
     disk::warn_if_shared(data);
-    let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
-    let store = Store::open(driver, &data.join("journal"), options, clock).await?;
+    let (chunks, journal) = (data.join("chunks"), data.join("journal"));
+    if !Embedded::has_rows(&chunks)? {
+        refuse_emptied(&journal)?;
+    }
+    let driver = tacho_drivers::open(&format!("embedded:{}", chunks.display())).await?;
+    let store = Store::open(driver, &journal, options, clock).await?;
     // Not earlier, so that a directory of a newer version stays unchanged.
     snapshots::remove_all(data);
     Ok((store, lock))

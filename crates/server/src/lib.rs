@@ -17,6 +17,7 @@ pub mod listen;
 pub mod metrics;
 mod notices;
 pub mod read;
+mod received;
 pub mod record_types;
 pub mod repair;
 mod room;

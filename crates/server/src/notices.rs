@@ -46,7 +46,7 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
         });
         match look.await {
             Ok(looked) => (refused, rules) = looked,
-            Err(error) => return tracing::error!(%error, "reports of refused series end"),
+            Err(error) => return tracing::error!(%error, "warnings about refused series and counters end"),
         }
     }
 }

@@ -34,15 +34,17 @@ pub struct Repaired {
     /// Samples, entries and completed calls in chunks and journals of the new directory.
     pub records: [u64; 3],
     pub bytes: u64,
-    /// Whether tokens were in use, and their file was damaged or missing. A server of the new directory refuses every request.
+    /// Whether tokens were in use, and their file was damaged or missing. Then a server of the new directory refuses every
+    /// request.
     pub lacks_tokens: bool,
 }
 
 /// Repairs `data` into the new directory `into`.
 ///
 /// # Errors
-/// `Locked` when a server uses `data`. `Invalid` when `into` is not empty. `Version` when a newer version wrote `data`. `Io`.
-/// If the copy has begun, an error leaves `into` marked as incomplete.
+/// `Locked` when a server uses `data`. `Invalid` when `into` is not empty, or `data` is the unfinished result of a repair.
+/// `Version` when a newer version wrote `data`. `Io`, and other errors of the driver. If the copy has begun, an error leaves
+/// `into` marked as incomplete.
 pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<Repaired> {
     let _shared = DirectoryLock::share(data)?;
     let mut source = Source::open(data, Depth::Whole).await?;
@@ -50,8 +52,7 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     let lock = DirectoryLock::acquire(into)?;
     let url = format!("embedded:{}", into.join("chunks").display());
     let copy = Copy { driver: tacho_drivers::open(&url).await?, waiting: Mutex::default() };
-    let mut derived = source.checker.derive_series(&source.journals)?;
-    copy.driver.put(std::mem::take(&mut derived)).await?;
+    copy.driver.put(std::mem::take(&mut source.derived)).await?;
     let handle = Handle::current();
     let report =
         tokio::task::block_in_place(|| source.run_with(progress, &|verdict| copy.take(verdict, &handle)))?;

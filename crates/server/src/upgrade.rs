@@ -12,8 +12,8 @@ use crate::{access, control, record_types, versioned};
 /// Refuses a data directory with a file or a journal of a newer version.
 ///
 /// # Errors
-/// `Version` if a file has a newer version than this program reads. Files that cannot be read are left to the code that needs
-/// them.
+/// `Version` if a file or a journal has a newer version than this program reads; `Io` if a journal cannot be read. Other files
+/// that cannot be read are left to the code that needs them.
 pub fn refuse_newer(data: &Path) -> Result<()> {
     refuse_newer_journals(&data.join("journal"))?;
     for (name, known) in [control::FILE, record_types::FILE, access::file::NAME] {

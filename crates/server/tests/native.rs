@@ -358,7 +358,7 @@ fn an_http_client_on_the_native_port_gets_the_http_port_as_an_http_response() {
 }
 
 #[test]
-fn shutdown_acknowledges_received_frames_and_sends_the_reason() {
+fn shutdown_sends_the_reason_and_ends_the_listener() {
     let server = start();
     let mut agent = Agent::open(server.at, 9);
     agent.send(&content::frame(1));

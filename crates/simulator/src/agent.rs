@@ -57,7 +57,7 @@ impl Agent {
     /// Makes a new frame with random records.
     pub fn record(&mut self, random: &mut Random, now: i64, next_trace: &mut u128) {
         let batch = batch(random, self.session, now, next_trace);
-        // An agent sends no frame without records.
+        // Over the network, an agent sends no frame without records.
         if self.over_network && batch.counts().iter().sum::<usize>() == 0 {
             return;
         }

@@ -51,7 +51,10 @@ fn compare_samples(
     let found: BTreeMap<i64, Value> = samples.iter().map(|sample| (sample.at, sample.value)).collect();
     if found.len() != samples.len() {
         let records = (samples.len() - found.len()) as u64;
-        return Err(Failure::Doubled { records, text: format!("{of}: {records} times exist twice") });
+        return Err(Failure::Doubled {
+            records,
+            text: format!("{of}: {records} samples repeat the time of another"),
+        });
     }
     let expect = expect(&found);
     if let Some((at, value)) = expect.iter().find(|(at, _)| !found.contains_key(at)) {

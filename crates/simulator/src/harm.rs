@@ -1,7 +1,10 @@
-//! Damages synced bytes. Records may be lost, but each loss must be reported, and no record may be invented.
+//! Damages synced bytes, or cuts off the end of the growing segment. Records may be lost, but each loss must be reported, and no
+//! record may be invented.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use tacho_model::{Kind, TimeRange, Value};
 use tacho_store::conformance::simulation::model::labels;
@@ -11,25 +14,67 @@ use tacho_store::{Error, Store};
 use crate::agent::Agent;
 use crate::check::names;
 use crate::run::{Failure, Totals};
-use crate::world::World;
+use crate::world::{CHUNKS, World};
 
 /// Limit on damaged places of one seed.
 const PLACES_MAX: u64 = 4;
 
-/// For half of the seeds: damages some places after the power was cut, opens the store, and reads everything.
+/// Length of a segment file without rows.
+const SEGMENT_BYTES_MIN: usize = 40;
+const MARK_BYTES: usize = 16;
+/// The beginning of a mark of a segment: a batch without rows.
+const MARK: &[u8] = b"\xf5bat\0\0\0\0\0\0\0\0";
+
+/// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places, the
+/// others cut off the end of the growing segment.
 pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
     if world.random.one_in(2) {
-        return Ok(());
+        return cut_end(world, totals).await;
     }
     let places = 1 + world.random.below(PLACES_MAX);
     let damages: Vec<String> = (0..places).filter_map(|_| world.disk.damage()).collect();
     totals.damages += damages.len() as u64;
+    totals.reported += u64::from(is_loss_reported(world, &damages.join("; ")).await?);
+    Ok(())
+}
+
+/// A process has stated the end of the growing segment, and has ended. Each of the next starts must report the missing end.
+async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+    drop(world.try_open().await.map_err(|error| Failure::Refused(error.to_string()))?);
+    end_process(world).await;
+    let cut = world.disk.cut_end(Path::new(CHUNKS), "segment", MARK, SEGMENT_BYTES_MIN);
+    let Some((text, bytes)) = cut else { return Ok(()) };
+    totals.damages += 1;
+    let mut reported = false;
+    for start in ["first", "second"] {
+        reported = is_loss_reported(world, &text).await?;
+        // The last mark is not synced, so nothing is missing without it.
+        if !reported && bytes > MARK_BYTES {
+            let text = format!("the {start} start reports nothing after {text}");
+            return Err(Failure::Lost { records: 0, text });
+        }
+        end_process(world).await;
+    }
+    totals.reported += u64::from(reported);
+    Ok(())
+}
+
+/// Waits until the tasks of a dropped store have ended. Then ends the process.
+async fn end_process(world: &World) {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.disk.end_process();
+}
+
+/// Opens the store and reads everything. Returns whether damage is reported. A loss that is not reported is a failure.
+async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Failure> {
     let store = match world.try_open().await {
-        Ok((store, _)) => store,
+        Ok((store, driver)) => {
+            driver.set_quiet(true);
+            store
+        }
         Err(error) => {
             world.say(|| format!("not opened: {error}"));
-            totals.reported += 1;
-            return Ok(());
+            return Ok(true);
         }
     };
     let mut silent = None;
@@ -42,13 +87,12 @@ pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
         note(entries(&store, agent).await?, "entries", agent, &mut silent, &mut reported);
         note(executions(&store, agent).await?, "executions", agent, &mut silent, &mut reported);
     }
-    totals.reported += u64::from(reported);
     match silent.filter(|_| !reported) {
         Some(text) => {
-            let text = format!("{text}, and nothing is reported after {}", damages.join("; "));
+            let text = format!("{text}, and nothing is reported after {damages}");
             Err(Failure::Lost { records: 0, text })
         }
-        None => Ok(()),
+        None => Ok(reported),
     }
 }
 

@@ -90,12 +90,14 @@ fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
             plan.trace = true;
             continue;
         }
-        let text = args.next().ok_or_else(|| format!("{flag} needs a number"))?;
-        let number: u64 = text.parse().map_err(|_| format!("{flag}: {text:?} is not a number"))?;
+        let mut number = || {
+            let text = args.next().ok_or_else(|| format!("{flag} needs a number"))?;
+            text.parse::<u64>().map_err(|_| format!("{flag}: {text:?} is not a number"))
+        };
         match &*flag {
-            "--seeds" => plan.seeds = number,
-            "--seconds" => plan.time = Duration::from_secs(number),
-            "--first" => plan.first = number,
+            "--seeds" => plan.seeds = number()?,
+            "--seconds" => plan.time = Duration::from_secs(number()?),
+            "--first" => plan.first = number()?,
             _ => return Err(format!("unknown flag {flag:?}")),
         }
         is_bounded |= flag != "--first";

@@ -15,7 +15,7 @@ pub struct Search {
     pub failure: String,
 }
 
-/// Searches one fault with seeds from `first` on.
+/// Runs the simulation with one fault and with the seeds from `first` on, until a run fails.
 pub fn search(mutation: Mutation, first: u64, seeds_max: u64) -> Search {
     Mutation::set(Some(mutation));
     let mut search = Search { mutation, seeds: None, failure: String::new() };

@@ -112,8 +112,9 @@ pub struct Fate {
     wait: Duration,
     /// Pause before each frame.
     pause: Duration,
-    /// Bytes after which the network delivers nothing more to the recorder, and to the agent.
+    /// Bytes after which the network delivers nothing more to the recorder.
     up_bytes: u64,
+    /// Bytes after which the network delivers nothing more to the agent.
     down_bytes: u64,
     /// Whether the agent sends its frames before it has read WELCOME.
     is_eager: bool,
@@ -149,7 +150,7 @@ pub struct Heard {
     pub at: usize,
     /// All frames up to this number are acknowledged.
     pub acked: u64,
-    /// Whether all sent frames are acknowledged.
+    /// Whether all frames that the agent wanted to send are acknowledged.
     pub is_complete: bool,
     /// A REJECT, or bytes that are not a frame. The model refuses no record.
     pub refused: Option<String>,
@@ -204,7 +205,7 @@ async fn deliver(write: &mut (impl AsyncWrite + Unpin), bytes: &[u8], left: &mut
     let _ = write.write_all(&bytes[..count as usize]).await;
 }
 
-/// The frames that an agent has read.
+/// What an agent has read so far.
 struct Ears {
     acked: u64,
     /// The last frame that the agent wants to send.
@@ -234,7 +235,7 @@ impl Ears {
                 match frame {
                     ServerFrame::Welcome(found) => {
                         self.acked = self.acked.max(found.acked);
-                        // The agent may have sent its frames without it.
+                        // An eager agent does not wait for this answer.
                         let _ = welcome.take().map(|welcome| welcome.send(found.acked));
                     }
                     ServerFrame::Ack(seq) => self.acked = self.acked.max(seq),

@@ -53,7 +53,7 @@ impl World {
             }
         }
         heard.into_iter().try_for_each(|heard| self.take_heard(heard, totals))?;
-        // In the other rounds, frames may still be on the way when the next step begins.
+        // In half of the rounds, the connections stay open, and frames may still be on the way when the next step begins.
         if self.random.one_in(2) { self.disconnect(open, totals).await } else { Ok(()) }
     }
 

@@ -22,7 +22,7 @@ const AGENTS: u128 = 3;
 /// Lives of one seed before the last ones (`World::end`). Each ends with a crash.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
-const CHUNKS: &str = "/data/chunks";
+pub const CHUNKS: &str = "/data/chunks";
 /// Size of a segment of the driver, bytes: small, so that segments are sealed and rewritten.
 const SMALL_SEGMENT_BYTES: u64 = 12_000;
 /// Limit on the attempts of one operation. A store that still fails without faults is stuck.
@@ -84,7 +84,7 @@ impl World {
             let ended = self.live(life, totals).await;
             self.network.end().await;
             match ended {
-                // The run does not end by itself.
+                // `run::one` then fails the seed.
                 _ if self.disk.is_exhausted() => return Ok(()),
                 Ok(()) | Err(End::Crash) => self.crash(totals),
                 Err(End::Broken(failure)) => return Err(failure),

@@ -12,6 +12,8 @@ use crate::damage::Damages;
 pub struct SampleAnswer {
     /// One list for each requested series, in the order of the request. Pieces of a series ascend and do not overlap.
     pub series: Vec<Vec<Piece>>,
+    /// How exact the samples of each series are, in the order of the request.
+    pub exactness: Vec<Exactness>,
     pub report: ReadReport,
     /// Samples that are missing because they cannot be read.
     pub damages: Damages,
@@ -45,6 +47,25 @@ impl Piece {
     }
 }
 
+/// How exact the stored samples of one series are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Exactness {
+    /// Largest difference between a stored time and the recorded time, ns.
+    pub time_error_max: u64,
+    /// Largest difference between a stored value and the recorded (or aggregated) value.
+    pub value_error_max: f64,
+    /// The longest aggregation step.
+    pub thinned: Option<Aggregation>,
+}
+
+impl Exactness {
+    pub(crate) fn widen(&mut self, other: Self) {
+        self.time_error_max = self.time_error_max.max(other.time_error_max);
+        self.value_error_max = self.value_error_max.max(other.value_error_max);
+        self.thinned = longest(self.thinned, other.thinned);
+    }
+}
+
 /// Cost of a read. A chunk is counted as one row of the driver, regardless of the number of its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadReport {
@@ -55,6 +76,8 @@ pub struct ReadReport {
     pub chunks_decoded: u64,
     pub values_decoded: u64,
     pub bytes_read: u64,
+    /// Bytes of the columns of the requested series in these chunks: their times and their values.
+    pub column_bytes: u64,
     /// Largest difference between a returned time and the recorded time, ns.
     pub time_error_max: u64,
     /// Largest difference between a returned value and the recorded value, in the unit of its series. For an
@@ -69,6 +92,16 @@ pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggrega
     [a, b].into_iter().flatten().max_by_key(|aggregation| aggregation.step)
 }
 
+impl ReadReport {
+    /// The report without the parts that depend on other series. A group may have other series than the requested ones. They
+    /// are described in the headers of its chunks, and it may have chunks with these series only.
+    #[must_use]
+    pub const fn of_requested_series(self) -> Self {
+        let chunks_seen = self.chunks_summarised + self.chunks_decoded;
+        Self { chunks_seen, chunks_skipped: 0, bytes_read: self.column_bytes, ..self }
+    }
+}
+
 impl AddAssign for ReadReport {
     fn add_assign(&mut self, other: Self) {
         self.chunks_seen += other.chunks_seen;
@@ -77,6 +110,7 @@ impl AddAssign for ReadReport {
         self.chunks_decoded += other.chunks_decoded;
         self.values_decoded += other.values_decoded;
         self.bytes_read += other.bytes_read;
+        self.column_bytes += other.column_bytes;
         self.time_error_max = self.time_error_max.max(other.time_error_max);
         self.value_error_max = self.value_error_max.max(other.value_error_max);
         self.thinned = longest(self.thinned, other.thinned);

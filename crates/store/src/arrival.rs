@@ -62,6 +62,8 @@ pub struct Refused {
     pub series: usize,
     /// Records of the refused series by kind: samples, entries, completed calls.
     pub records: [usize; 3],
+    /// Each refused series with the number of its refused records.
+    pub of_series: Vec<(Kind, Arc<Labels>, usize)>,
     /// The first [`REFUSED_NAMED_MAX`] refused series.
     pub named: Vec<RefusedSeries>,
 }
@@ -83,6 +85,7 @@ impl Refused {
     pub(crate) fn extend(&mut self, other: Self) {
         self.series += other.series;
         self.records.iter_mut().zip(other.records).for_each(|(sum, more)| *sum += more);
+        self.of_series.extend(other.of_series);
         self.named.extend(other.named);
         self.named.truncate(REFUSED_NAMED_MAX);
     }
@@ -91,11 +94,12 @@ impl Refused {
         &mut self,
         kind: Kind,
         position: usize,
-        (labels, records): (&Labels, usize),
+        (labels, records): (&Arc<Labels>, usize),
         why: &dyn Display,
     ) {
         self.series += 1;
         *of_kind_mut(&mut self.records, kind) += records;
+        self.of_series.push((kind, Arc::clone(labels), records));
         if self.named.len() < REFUSED_NAMED_MAX {
             let shown = shortened(labels.to_string());
             self.named.push(RefusedSeries { kind, position, reason: format!("series {shown}: {why}") });

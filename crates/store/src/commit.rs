@@ -32,8 +32,16 @@ use crate::{Error, Result};
 /// Commands to the thread.
 pub enum Command {
     Append(Append),
-    /// Seals the active generation. The answer is the last generation that waits for its flush; 0 if there is none.
-    Seal(oneshot::Sender<u64>),
+    /// Seals the active generation.
+    Seal(oneshot::Sender<Sealed>),
+}
+
+/// Answer to [`Command::Seal`].
+pub struct Sealed {
+    /// The last generation that waits for its flush; 0 if there is none.
+    pub through: u64,
+    /// An error if the remains of a refused batch may still be in a journal. A recovery would then read the batch.
+    pub clean: Result<()>,
 }
 
 pub struct Append {
@@ -205,20 +213,11 @@ impl Committer {
         if self.writer.is_some() {
             return Ok(());
         }
-        let store = &self.store;
-        // The remains of a refused batch in a broken file must be cut off before the sender's next batch is accepted.
-        if let Some((path, length)) = self.broken.as_ref().filter(|_| !Mutation::BrokenJournalNotCut.is_on())
-        {
-            match store.options.disk.cut(path, *length) {
-                // The flusher has already cut, flushed and removed the file.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                cut => {
-                    let failed = |e| Error::io("cut journal after a failed write", path, e);
-                    cut.map_err(|e| failed(e).with("length", length))?;
-                }
-            }
-            self.broken = None;
+        if !Mutation::BrokenJournalNotCut.is_on() {
+            // Otherwise a recovery could read the refused batch of a sender beside its later ones.
+            self.cut_broken()?;
         }
+        let store = &self.store;
         let header = {
             let generations = store.generations.read();
             let sealed = generations.sealed.iter();
@@ -236,6 +235,22 @@ impl Committer {
         self.encoder = Encoder::default();
         self.writer = Some(writer);
         store.signals.started.notify_one();
+        Ok(())
+    }
+
+    /// Cuts the remains of a refused batch off the broken journal.
+    fn cut_broken(&mut self) -> Result<()> {
+        if let Some((path, length)) = &self.broken {
+            match self.store.options.disk.cut(path, *length) {
+                // The flusher has already cut, flushed and removed the file.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                cut => {
+                    let failed = |e| Error::io("cut journal after a failed write", path, e);
+                    cut.map_err(|e| failed(e).with("length", length))?;
+                }
+            }
+            self.broken = None;
+        }
         Ok(())
     }
 
@@ -354,9 +369,11 @@ impl Committer {
         self.store.signals.sealed.send_replace(number);
     }
 
-    fn seal_and_reply(&mut self, reply: oneshot::Sender<u64>) {
+    fn seal_and_reply(&mut self, reply: oneshot::Sender<Sealed>) {
         self.seal(Seal::Close);
-        let _ = reply.send(self.store.generations.read().sealed_through());
+        let clean = self.cut_broken();
+        let through = self.store.generations.read().sealed_through();
+        let _ = reply.send(Sealed { through, clean });
     }
 }
 

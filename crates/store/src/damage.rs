@@ -143,7 +143,7 @@ impl Unreadable {
             let names = set_aside.join(", ");
             everywhere.push(
                 format!(
-                    "quarantined because nothing in it can be read: {names} (to continue without it, remove it from \
+                    "quarantined because its records cannot be read: {names} (to continue without it, remove it from \
                      quarantine/ and restart)"
                 )
                 .into(),

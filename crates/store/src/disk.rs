@@ -11,6 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
+
 use crate::lock::DirectoryLock;
 use crate::{Error, ErrorKind, Result};
 
@@ -21,7 +23,7 @@ pub use reading::ReadFile;
 pub const FILE_MODE: u32 = 0o600;
 pub const DIRECTORY_MODE: u32 = 0o700;
 
-/// A file system. Operations with a body use the file system of the operating system by default.
+/// A file system. The provided methods use the file system of the operating system.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
@@ -31,8 +33,8 @@ pub trait Disk: Send + Sync + 'static {
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Writes the bytes of a file from `from` on again, and syncs them. After a failed sync of an earlier process, they may
-    /// exist only in memory, and a sync alone may not write them.
+    /// Rewrites the bytes of a file after the offset `from` without a change, and syncs the file. After a failed sync of an
+    /// earlier process, these bytes may exist only in memory, and a sync alone may not write them.
     fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let mut part = vec![0; RENEW_BYTES];
@@ -156,8 +158,33 @@ pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
 /// # Errors
 /// Also when it is not a regular file. A device may have no end.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    open_without_wait(OpenOptions::new().read(true), OFlags::empty(), path)
+}
+
+/// Opens a file as [`open_regular`] does, but does not follow a symbolic link, which another user of the directory may have
+/// made.
+///
+/// # Errors
+/// Also when it is a symbolic link, or not a regular file.
+pub fn open_no_link(path: &Path) -> io::Result<File> {
+    open_no_link_with(OpenOptions::new().read(true), path)
+}
+
+/// The same with other options.
+pub(crate) fn open_no_link_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_without_wait(options, OFlags::NOFOLLOW, path).map_err(|error| {
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => {
+                io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link")
+            }
+            _ => error,
+        }
+    })
+}
+
+fn open_without_wait(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    let flags = (flags | OFlags::NONBLOCK).bits().cast_signed();
+    let file = options.custom_flags(flags).open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
@@ -262,7 +289,7 @@ impl Space {
         Self { disk, path: path.into(), reserve_bytes }
     }
 
-    /// Checks whether new records may take `bytes` more. Costs one system call without disk access.
+    /// Checks whether new records fit if flushing the journal takes `bytes`. Costs one system call without disk access.
     ///
     /// # Errors
     /// `StorageFull` when less than the reserve would be left. If the file system does not report its free space, the
@@ -272,8 +299,14 @@ impl Space {
         if free >= self.reserve_bytes.saturating_add(bytes) {
             return Ok(());
         }
+        let needed = if bytes > 0 {
+            format!(", and up to {bytes} are needed to flush the journal")
+        } else {
+            String::new()
+        };
         let message = format!(
-            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete old records or free disk space",
+            "{free} bytes are free on the disk, {} are reserved so that deletion works{needed}: delete old records or free disk \
+             space",
             self.reserve_bytes
         );
         Err(Error::new(ErrorKind::StorageFull, message).with("path", self.path.display()))
@@ -346,10 +379,8 @@ mod tests {
         space.check(100).unwrap();
         let error = space.check(101).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
-        assert!(
-            error.to_string().starts_with("1100 bytes are free on the disk, 1000 are reserved"),
-            "{error}"
-        );
+        let message = "1100 bytes are free on the disk, 1000 are reserved so that deletion works, and up to 101 are needed";
+        assert!(error.to_string().starts_with(message), "{error}");
         // Removing a file frees its space.
         let path = place.path().join("x");
         let mut file = disk.open(&path).unwrap();

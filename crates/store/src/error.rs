@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Kind of failure. Callers use it to choose the next step.
@@ -40,6 +42,9 @@ impl ErrorKind {
     }
 }
 
+const LINK_LOOP: &str =
+    "symbolic link leads back to itself: replace it by the file or directory, for example from a backup";
+
 /// Kind, message, context (key and value pairs) and source. Cheap to clone, because one failed sync fails many appends.
 #[derive(Clone)]
 pub struct Error {
@@ -72,6 +77,11 @@ impl Error {
                 ErrorKind::Unavailable
             }
             _ => ErrorKind::Io,
+        };
+        // The text of the operating system is "Too many levels of symbolic links", although one link is enough.
+        let error = match error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+            true => io::Error::other(LINK_LOOP),
+            false => error,
         };
         Self::new(kind, format!("cannot {doing}")).with("path", path.display()).caused_by(error)
     }
@@ -136,5 +146,14 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         assert!(error.retryable());
         assert!(!Error::corrupt("x").retryable());
+    }
+
+    #[test]
+    fn a_link_that_leads_back_to_itself_is_explained() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("link");
+        std::os::unix::fs::symlink("link", &path).unwrap();
+        let error = Error::io("read", &path, std::fs::metadata(&path).unwrap_err()).to_string();
+        assert_eq!(error, format!("cannot read (path {}): {LINK_LOOP}", path.display()));
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, exists};
+use crate::disk::{Disk, RealDisk, exists};
 use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found, Front};
@@ -61,7 +61,8 @@ pub struct Files {
 /// A required journal that is missing or incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Another file or the Meta table names the journal, but it does not exist.
+    /// Another file or the Meta table names the journal, but it does not exist. Perhaps it was flushed, and the last rows of the
+    /// driver are missing.
     Missing { generation: u64 },
     /// The journal has fewer bytes than were acknowledged.
     Short { generation: u64, found: u64, length: u64 },
@@ -80,7 +81,10 @@ impl Gap {
     /// Describes the gap. `path` is the path of the journal.
     pub fn what(self, path: &dyn fmt::Display) -> String {
         match self {
-            Self::Missing { .. } => format!("journal {path} is missing"),
+            // A flush removes the journal after it has put its records and the row that names them as flushed.
+            Self::Missing { .. } => format!(
+                "journal {path} is missing, or it was flushed and the newest segment file in chunks/ ends early"
+            ),
             Self::Short { found, length, .. } => format!("journal {path} has {found} bytes of {length}"),
             Self::Unfinished { generation, flushed } => format!(
                 "chunks of generation {generation} exist, but its journal is missing and it is not marked as complete \
@@ -88,6 +92,16 @@ impl Gap {
             ),
         }
     }
+}
+
+/// Message about a journal of a later generation next to an empty driver.
+pub const EMPTIED: &str = "journals exist, but the data flushed before them is missing";
+
+/// Whether journals of these generations prove that a driver has had data. The identity is written before the first journal is
+/// created, and generation 1 is in the driver before the second journal is created. An empty driver next to a later journal has
+/// therefore lost its data.
+pub fn prove_flush(generations: impl IntoIterator<Item = u64>) -> bool {
+    generations.into_iter().any(|generation| generation > 1)
 }
 
 /// The gaps among the journals after `flushed`, compared with the given lengths.
@@ -194,7 +208,8 @@ impl Files {
     /// data when its process ends.
     ///
     /// # Errors
-    /// `Corrupt` when the store has data but its identity is missing.
+    /// `Corrupt` when the store has data but no identity, or when it has a journal of a later generation than 1 but no data. No
+    /// error if an operator permitted opening the store without the missing part.
     pub fn identity(
         &self,
         journals: Option<&Journals>,
@@ -202,9 +217,7 @@ impl Files {
         forgets: bool,
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        // The identity is written before the first journal is created, and generation 1 is in the driver before the second
-        // journal is created. An empty driver next to a later journal has therefore lost its data.
-        let emptied = is_empty && !forgets && self.journals.iter().any(|found| found.generation > 1);
+        let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
         if id.is_some() && !emptied {
             if !is_empty {
                 tracing::error!("identity of the store was missing and is taken from its journals");
@@ -214,13 +227,19 @@ impl Files {
         if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST) {
             return Ok(id);
         }
-        let what = if emptied {
-            "journals exist, but the data flushed before them is missing"
-        } else {
-            "store has data, but no identity"
-        };
+        let what = if emptied { EMPTIED } else { "store has data, but no identity" };
         Err(self.missing(what, IDENTITY_LOST))
     }
+}
+
+/// Refuses an empty driver next to journals that prove that it has lost its data. A start calls this function before it creates
+/// the driver's files. Otherwise the lost data could not be told from a new store. `directory` is the directory of the journals.
+///
+/// # Errors
+/// `Corrupt`, like [`Files::identity`].
+pub fn refuse_emptied(directory: &Path) -> Result<()> {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    Files::read(&disk, directory)?.identity(None, true, false).map(drop)
 }
 
 #[cfg(test)]

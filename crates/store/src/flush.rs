@@ -4,8 +4,9 @@
 //!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
-//! After a crash between two steps, all steps are repeated. That is safe because keys depend only on the records. A
-//! failed step is retried with exponential backoff, without a limit on attempts.
+//! After a crash before "flushed" is put, all steps are repeated. That is safe because keys depend only on the records and
+//! their generation. After a later crash, the next start deletes the journal. A failed step up to "journals" is retried with
+//! exponential backoff, without a limit on attempts.
 //!
 //! Path of one record. Before: `seal/` encoded its chunk. After: `Driver::put` stored the chunk, and `read/` finds it.
 
@@ -146,8 +147,9 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     retry_until_done(flusher, || put_flushed(flusher, number, added)).await;
     let journals = journals(flusher, number);
     put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
-    // A job that sees the generation as flushed must also get its chunks, so they are released before the progress is
-    // published. A job that ran in between has held them again, so they are released after it, too.
+    // Upkeep jobs skip chunks until their generation is flushed. A job that sees this generation as flushed must also get its
+    // chunks, so the inbox releases them before `forget` publishes the progress. A job that ran in between has skipped them
+    // and given them back, so the inbox releases them once more.
     flusher.inbox.flushed();
     forget(flusher, generation).await;
     flusher.inbox.flushed();
@@ -196,7 +198,7 @@ struct Encoded {
     left: Vec<Work>,
 }
 
-/// Encodes chunks until there are enough for one `put`. Must not run on async worker threads, because it takes long.
+/// Starts to encode chunks, until there are enough for one `put`. That takes long, so it runs on `threads`.
 fn encode_some(
     threads: Threads,
     generation: Arc<Generation>,
@@ -260,7 +262,9 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<(
         return Ok(());
     }
     let open = generation.clone();
-    let groups = join(flusher.options.threads.start(move || home::groups(&open, &newcomers))).await;
+    let groups =
+        join(flusher.options.threads.start(move || home::groups(&open.samples, &newcomers, |times| times)))
+            .await;
     for some in groups.chunks(SERIES_ROWS) {
         flusher.driver.put(some.iter().map(|group| group.row.clone()).collect()).await?;
     }

@@ -83,11 +83,12 @@ pub mod fuzzing {
     pub use crate::upkeep::fuzzing::{Lives, Tombstone, decode_life};
 }
 
-pub use answer::{Piece, ReadReport, SampleAnswer, longest};
+pub use answer::{Exactness, Piece, ReadReport, SampleAnswer, longest};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
 pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
+pub use evidence::refuse_emptied;
 pub use index::{Cardinality, LabelCost};
 pub use journal::{format::file_generation, refuse_newer as refuse_newer_journals};
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
@@ -95,7 +96,7 @@ pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;
 pub use options::Options;
 pub use pin::{Pinned, PinnedFile};
-pub use read::ChunkInfo;
+pub use read::{ChunkInfo, Traces};
 pub use recover::draw_id;
 pub use seal::CHUNK_VALUES_MAX;
 pub use stats::{Stats, Stored};

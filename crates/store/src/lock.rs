@@ -1,13 +1,11 @@
-//! Allows one process per directory. A second process gets an error with the id of the first.
+//! Locks a directory, for one process that writes or for any number of processes that only read. A process that is refused
+//! because of a writer gets an error with the id of the writer.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::Path;
 
-use rustix::fs::OFlags;
-
-use crate::disk::{FILE_MODE, make_directory, private_file, restrict};
+use crate::disk::{FILE_MODE, make_directory, open_no_link, open_no_link_with, private_file, restrict};
 use crate::{Error, Result};
 
 const FILE: &str = "LOCK";
@@ -40,7 +38,9 @@ impl DirectoryLock {
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
-        let file = open(private_file().read(true).write(true).create(true).truncate(false), &path);
+        // A symbolic link would let its maker have the destination truncated.
+        let mut options = private_file();
+        let file = open_no_link_with(options.read(true).write(true).create(true).truncate(false), &path);
         let mut file = file.map_err(|e| Error::io("open lock file", &path, e))?;
         restrict(&path, FILE_MODE);
         match file.try_lock() {
@@ -66,7 +66,7 @@ impl DirectoryLock {
     /// `Locked` when another process writes to the directory.
     pub fn share(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(FILE);
-        let mut file = match open(File::options().read(true), &path) {
+        let mut file = match open_no_link(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("open lock file", &path, error)),
@@ -76,18 +76,6 @@ impl DirectoryLock {
             Err(error) => Err(refused(directory, &mut file, error)),
         }
     }
-}
-
-/// Opens a lock file. Does not follow a symbolic link, which another user of the directory may have made to have its
-/// destination truncated, and does not wait for the writer of a FIFO.
-fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
-    let file = opened.map_err(|error| match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => io::Error::other("it is a symbolic link"),
-        _ => error,
-    })?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn refused(directory: &Path, file: &mut File, error: TryLockError) -> Error {

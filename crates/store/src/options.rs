@@ -18,7 +18,7 @@ pub struct Options {
     pub seal_bytes: usize,
     /// Size of the journal at which a generation is sealed, bytes. A start after a crash reads all of these bytes.
     pub journal_bytes: u64,
-    /// Samples of one series in one chunk; 1 to 65,536.
+    /// Limit on the samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
     /// Age of the first record at which a generation is sealed, measured by a monotonic clock.
     pub seal_age: Duration,

@@ -43,7 +43,7 @@ pub struct Downsampling {
     pub to: Aggregation,
 }
 
-/// How records are cut into chunks and encoded.
+/// How merges cut records into chunks and encode them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkSettings {
     /// Approximate number of samples of a series in one merged chunk; `None` for the store's default.

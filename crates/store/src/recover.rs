@@ -1,8 +1,8 @@
 //! Recovers the state of the store that the previous process left.
 //!
 //! Reads the store's identity, its sessions, its series and their groups from the driver. Then reads every journal file.
-//! Generations that are not in the driver become sealed again, with the same numbers. Of the other generations, only the sessions
-//! are used. Before the journals are read, `evidence.rs` checks that all required files exist.
+//! Generations that are not in the driver become sealed generations with the same numbers. Of the other generations, only the
+//! sessions are used. Before the journals are read, `evidence.rs` checks that all required files exist.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -132,7 +132,7 @@ fn next_generation(seen: impl Iterator<Item = u64>) -> Result<u64> {
 pub struct Facts {
     /// `None` in a new store.
     pub id: Option<u128>,
-    /// Whether an older version wrote the facts.
+    /// Whether an older version wrote the row of the identity.
     old: bool,
     flushed: u64,
     pub stored: Option<[Stored; 3]>,
@@ -170,7 +170,8 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        // An unreadable fact is skipped: it is found elsewhere, or the store refuses to open.
+        // An unreadable fact is treated like a missing one: other rows or the journals have it, or the store opens without
+        // it (statistics, clock), or the store refuses to open.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         facts.add(decode_store_fact(&row).map_err(|e| e.with("store", &location))?);
         Ok(())

@@ -22,7 +22,7 @@ use crate::guarded::Guarded;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
-/// Counts of the rows in the driver, and the lock of the Series and Meta tables.
+/// Counts of the chunks in the driver, and the lock of the Series and Meta tables.
 #[derive(Debug)]
 pub struct Metadata {
     /// The flusher and the upkeep hold this lock while they change the Series and Meta tables.

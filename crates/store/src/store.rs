@@ -17,7 +17,7 @@ use crate::answer::SampleAnswer;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::assemble::assemble;
 use crate::budget::Reservation;
-use crate::commit::{self, Append, Command, Committer, closed};
+use crate::commit::{self, Append, Command, Committer, Sealed, closed};
 use crate::damage::{Damages, Read};
 use crate::disk::Disk;
 use crate::driver::{Driver, Health, Info};
@@ -27,7 +27,7 @@ use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 use crate::pin::{self, Pinned};
-use crate::read::{self, ChunkInfo, Reader};
+use crate::read::{self, ChunkInfo, Reader, Traces};
 use crate::recover::recover;
 use crate::shared::{Metadata, Progress};
 use crate::stats::Stats;
@@ -257,7 +257,22 @@ impl Store {
         windows: Option<&Windows>,
         room: &AtomicUsize,
     ) -> Result<SampleAnswer> {
-        read::samples::samples(&self.reader, series, range, windows, room).await
+        let limits = read::samples::Limits { room, rows_max: None };
+        read::samples::samples(&self.reader, series, range, windows, limits).await
+    }
+
+    /// Like [`Store::read_samples`], for many series with few samples each. `None` if all series together have more than
+    /// `samples_max` samples, or if one of them has many chunks. Little memory is taken until this is known.
+    ///
+    /// # Errors
+    /// Like [`Store::read_samples`], except `Limit`.
+    pub async fn read_short_samples(
+        &self,
+        series: &[SeriesId],
+        range: TimeRange,
+        samples_max: usize,
+    ) -> Result<Option<SampleAnswer>> {
+        read::samples::short_samples(&self.reader, series, range, samples_max).await
     }
 
     /// Samples of one series, ordered by time. Of samples with the same time, only the last written one is returned.
@@ -307,7 +322,23 @@ impl Store {
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::series::executions(&self.reader, id, range, room, keep).await
+        read::series::executions(&self.reader, id, range, room, None, keep).await
+    }
+
+    /// Like [`Store::executions_within`], for the blocks with a segment of a trace that `traces` accepts. Of other blocks, only
+    /// the trace ids are decoded.
+    ///
+    /// # Errors
+    /// As [`Store::executions_within`].
+    pub async fn executions_of(
+        &self,
+        id: SeriesId,
+        range: TimeRange,
+        room: &AtomicUsize,
+        traces: Traces<'_>,
+        keep: impl Fn(&ExecutionBlock) -> bool,
+    ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+        read::series::executions(&self.reader, id, range, room, Some(traces), keep).await
     }
 
     /// The chunks of a series in the driver.
@@ -338,7 +369,7 @@ impl Store {
     /// The error of the driver when an attempt fails: no record is lost, and retries continue in the background. `Closed` when
     /// the journal's thread or the flusher has ended.
     pub async fn flush(&self) -> Result<()> {
-        let through = self.seal().await?;
+        let through = self.seal().await?.through;
         flush::wait_for(self.progress.clone(), through).await
     }
 
@@ -349,26 +380,28 @@ impl Store {
         Ok(())
     }
 
-    /// Seals the active generation. Returns the last generation that waits for its flush.
-    async fn seal(&self) -> Result<u64> {
+    /// Seals the active generation.
+    async fn seal(&self) -> Result<Sealed> {
         let (reply, answer) = oneshot::channel();
         self.command(Command::Seal(reply))?;
         answer.await.map_err(|_| closed())
     }
 
     /// Deletes records of all kinds in the range, for the series that all matchers accept. Only records stored so far are
-    /// deleted. On return, the deletion is durable and in force; merges free the space later. An execution is in the
-    /// range if the start of its segment is.
+    /// deleted. On return, the deletion is durable and in force; merges free the space later. A segment of calls is deleted
+    /// whole, if its start is in the range.
     ///
     /// # Errors
     /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when
-    /// too many deletions or patterns are pending; `Closed` when the store is closed; the error of the driver. After an error of
-    /// the driver, the deletion may still take effect after a restart.
+    /// too many deletions or patterns are pending; `Closed` when the store is closed; `Io` while the remains of a refused batch
+    /// cannot be removed from the journal; the error of the driver. After an error of the driver, the deletion may still take
+    /// effect after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        let seal = async { self.seal().await.map(drop) };
+        // The deletion must not also cover a batch that was refused before and is accepted after it.
+        let seal = async { self.seal().await?.clean };
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 

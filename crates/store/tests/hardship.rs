@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use common::{Bench, samples, values};
-use tacho_model::{ManualClock, Matcher, TimeRange};
+use common::{Bench, entries, origin, samples, values};
+use tacho_model::{ManualClock, Matcher, NAME, TimeRange};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Verified};
 use tacho_store::policy::{Policies, Rule};
@@ -31,7 +31,7 @@ async fn a_nearly_full_disk_refuses_records_and_permits_deletion() {
     let stats = store.stats();
     assert!(stats.disk_full && stats.batches_disk_full == 1, "{stats:?}");
 
-    store.delete(&[Matcher::equal("__name__", "m")], ALL).await.unwrap();
+    store.delete(&[Matcher::equal(NAME, "m")], ALL).await.unwrap();
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!((values(&store, "m", ALL).await.len(), store.stats().upkeep.tombstones), (0, 0));
@@ -75,7 +75,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     let bench = Bench::new();
     let store = bench.open().await;
     let frame = |seq: u64| common::executions("svc", seq.into(), 1);
-    // The second and third frames reach the journal together, the later one first.
+    // The first two frames reach the journal together, the second one first.
     let (second, first) = tokio::join!(
         store.append(frame(2), common::origin(7, 2)),
         store.append(frame(1), common::origin(7, 1))
@@ -200,7 +200,7 @@ async fn failed_deletes_are_reported_and_done_later() {
     let store = bench.open().await;
     store.append(common::batch([samples("a", &[(1, 1.0)]), samples("b", &[(1, 1.0)])]), None).await.unwrap();
     store.flush().await.unwrap();
-    store.delete(&[Matcher::equal("__name__", "a")], ALL).await.unwrap();
+    store.delete(&[Matcher::equal(NAME, "a")], ALL).await.unwrap();
     let error = store.sweep().await.unwrap_err();
     assert!(error.to_string().contains("deleted"), "{error}");
     for round in 0..3 {
@@ -216,7 +216,7 @@ async fn failed_deletes_are_reported_and_done_later() {
 #[tokio::test]
 async fn a_clock_far_ahead_deletes_no_records_until_confirmed() {
     let day = 86_400_000_000_000i64;
-    let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
+    let keep = Rule { matchers: vec![Matcher::equal(NAME, "m")], then: 30 * day as u64 };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
     let clock = Arc::new(ManualClock::new(100 * day));
     let options = Options {
@@ -256,7 +256,7 @@ async fn a_clock_far_ahead_deletes_no_records_until_confirmed() {
 #[tokio::test]
 async fn a_store_without_a_stored_clock_time_trusts_the_clock_once() {
     let day = 86_400_000_000_000i64;
-    let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
+    let keep = Rule { matchers: vec![Matcher::equal(NAME, "m")], then: 30 * day as u64 };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
     let options = Options {
         policies: Arc::new(policies),
@@ -284,4 +284,27 @@ async fn a_store_without_a_stored_clock_time_trusts_the_clock_once() {
         clock.set(now + 40 * day);
         assert!(store.stats().clock_doubted, "newest chunk at {newest}: a jump after the start");
     }
+}
+
+#[tokio::test]
+async fn a_deletion_does_not_cover_a_refused_batch_that_is_sent_again() {
+    let disk = FaultyDisk::default();
+    let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    store.append(entries("log", &[(1, "deleted")]), origin(1, 1)).await.unwrap();
+    disk.set_sync_fails(true);
+    disk.set_cut_fails(true);
+    store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap_err();
+    disk.set_sync_fails(false);
+    // The journal may contain the refused batch. After a start, the deletion would cover it as a batch that was stored before.
+    let log = [Matcher::equal(NAME, "log")];
+    let error = store.delete(&log, ALL).await.unwrap_err();
+    assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
+    disk.set_cut_fails(false);
+    store.delete(&log, ALL).await.unwrap();
+    drop(store);
+    let store = bench.open().await;
+    store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap();
+    assert_eq!(common::texts(&store, "log").await, [(2, "again".to_owned())]);
 }

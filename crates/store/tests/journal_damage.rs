@@ -72,7 +72,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Damages in answers about any kind.
+/// The reasons of the damages that every answer lists. Asserts that they are the same for all kinds of record.
 fn lacks(store: &Store) -> String {
     let said = Kind::ALL.map(|kind| {
         let damages = store.lacks(kind);
@@ -160,7 +160,7 @@ async fn an_unfinished_write_at_the_end_counts_as_torn() {
     }
 }
 
-/// A batch with a record that contains these bytes unchanged.
+/// A batch whose journal record contains these bytes unchanged.
 fn holding(name: &str, bytes: &[u8]) -> Batch {
     let (words, _) = bytes.as_chunks::<8>();
     let values = words.iter().map(|word| f64::from_bits(u64::from_le_bytes(*word)));
@@ -448,7 +448,7 @@ async fn a_missing_active_journal_is_detected() {
 }
 
 #[tokio::test]
-async fn a_whole_directory_of_another_driver_is_refused() {
+async fn journals_of_another_store_are_refused() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

@@ -120,6 +120,21 @@ fn gauge(count: i64) -> Points {
 }
 
 #[tokio::test]
+async fn a_read_states_how_exact_each_series_is() {
+    let bench = bench(Some(percent(1.0)));
+    let store = open(&bench).await;
+    feed(&store, &[(&gauge(1_000), true)]).await;
+    store.append(samples("n", &[(5, 1.0)]), None).await.unwrap();
+    store.flush().await.unwrap();
+    let ids = ["n", "m", "nothing"].map(common::id);
+    let answer = store.read_short_samples(&ids, ALL, 1_001).await.unwrap().expect("there are 1,001 samples");
+    let errors: Vec<f64> = answer.exactness.iter().map(|exactness| exactness.value_error_max).collect();
+    assert!(errors[1] > 0.0, "{errors:?}");
+    assert_eq!(errors, [0.0, answer.report.value_error_max, 0.0]);
+    assert!(store.read_short_samples(&ids, ALL, 1_000).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn values_in_pieces_become_almost_as_small_as_in_one_batch() {
     let points = gauge(4_800);
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {

@@ -92,7 +92,7 @@ impl Driver for Refusing {
     }
 }
 
-/// One series with more chunks than a merge needs.
+/// Appends samples of one series, for more chunks than a merge needs.
 async fn append(store: &Store, name: &str) {
     let points: Vec<(i64, f64)> = (0..100).map(|at| (at, at as f64)).collect();
     store.append(samples(name, &points), None).await.unwrap();

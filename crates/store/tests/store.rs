@@ -187,7 +187,7 @@ async fn batches_are_refused_on_a_full_disk_and_accepted_when_there_is_space() {
     disk.set_space(u64::MAX);
     store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     for seq in 2..6 {
-        // The next record must define the names of the lost one again.
+        // The first append fails. The record of the second append must define the series again.
         let one = batch([samples(&format!("m{seq}"), &[(1, 1.0)]), executions("svc", seq.into(), 1)]);
         disk.set_space(30);
         let error = store.append(one.clone(), origin(1, seq)).await.unwrap_err();
@@ -317,7 +317,7 @@ async fn a_read_of_executions_stops_at_its_memory_limit() {
 async fn refused_blocks_do_not_count_as_memory() {
     let bench = Bench::new();
     let store = bench.open().await;
-    // The second trace is in a chunk and in an open block. Each is between blocks of other traces.
+    // Trace 2 is in a chunk, between the chunks of two other traces, and in a block of the memtable.
     for (seq, trace, flush) in [(1, 1, true), (2, 2, true), (3, 3, true), (4, 2, false)] {
         store.append(executions("svc", trace, 1), origin(1, seq)).await.unwrap();
         if flush {
@@ -337,6 +337,11 @@ async fn refused_blocks_do_not_count_as_memory() {
     assert_eq!((blocks.len(), left), (2, 0));
     assert!(blocks.iter().all(|block| wanted(block)));
     assert_eq!(read(bytes - 1).await.unwrap_err().kind(), ErrorKind::Limit);
+
+    let (room, is_second) = (AtomicUsize::new(bytes), |trace| trace == TraceId(2));
+    let id = common::id("svc");
+    let of = store.executions_of(id, TimeRange::ALL, &room, &is_second, |_| true).await.unwrap();
+    assert_eq!((of.whole().unwrap(), room.into_inner()), (blocks, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,7 +30,9 @@ fn read(bytes: &[u8]) {
             (1..RECORDS_MAX).contains(&entries.len()).then(|| encode_entries(&entries, &Encoding::default()))
         }
         Kind::Execution => {
+            let traces = chunk.execution_traces();
             let Ok(block) = chunk.executions() else { return };
+            assert!(traces.is_ok_and(|traces| traces.into_iter().eq(block.rows().map(|row| row.trace()))));
             for row in block.rows().take(RECORDS_MAX) {
                 assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));
             }

@@ -4,7 +4,7 @@ import type { Operation } from '../lib/api';
 import { linkTo } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
 import { column, gridOf } from '../lib/timeline';
-import { duration, grouped, percent, rate, share } from '../lib/units';
+import { duration, grouped, NONE, percent, rate, share } from '../lib/units';
 import { shortName } from '../trace/icicle';
 import { Errors, KindBadge } from './page';
 import { Spark } from './spark';
@@ -94,6 +94,14 @@ function countColumns(range: TimeWindow): Column<Operation>[] {
       value: (one) => share(one.errors, one.count),
       cell: (one) => <Errors count={one.errors} of={one.count} />,
     },
+    {
+      id: 'refused',
+      title: '4xx',
+      hint: 'Calls with a status from 400 to 499; they do not count as failed',
+      numeric: true,
+      value: (one) => one.refused,
+      cell: (one) => (one.refused === 0 ? NONE : grouped(one.refused)),
+    },
   ];
 }
 
@@ -114,7 +122,7 @@ function timeColumns(rows: readonly Operation[]): Column<Operation>[] {
     {
       id: 'self',
       title: 'Self',
-      hint: 'Total minus the durations of its callees; the bar is its share of all self time',
+      hint: 'Total minus the durations of its callees, and of recorded servers called; the bar: its share of all self time',
       numeric: true,
       value: (one) => one.self_ns,
       cell: (one) => (

@@ -13,6 +13,8 @@ export interface Service {
   requests: number;
   calls: number;
   errors: number;
+  /** Requests with a status from 400 to 499; they are not errors. */
+  refused: number;
   rate: number;
   p50_ns: number;
   p95_ns: number;
@@ -27,6 +29,8 @@ export interface Operation {
   kind: Kind;
   count: number;
   errors: number;
+  /** Calls with a status from 400 to 499; they are not errors. */
+  refused: number;
   p50_ns: number;
   p95_ns: number;
   p99_ns: number;
@@ -50,6 +54,18 @@ export interface TraceSummary {
   outcome: 'ok' | 'failed' | 'running';
   request_id: string | null;
   http_status: number | null;
+  /** The call that met the conditions, if the search has a service or an operation. */
+  match: TraceMatch | null;
+}
+
+export interface TraceMatch {
+  service: string;
+  operation: string;
+  kind: Kind;
+  /** Unix nanoseconds. */
+  start: string;
+  duration_ns: number;
+  outcome: 'ok' | 'failed' | 'running';
 }
 
 export interface TraceList {

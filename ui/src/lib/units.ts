@@ -1,6 +1,7 @@
 // Formats numbers for reading at a glance.
-// Three significant digits and a unit: ns, µs, ms, s; B to PB; k to P; /s; %. From a minute on, a duration is whole numbers of
-// two units: min and s, h and min, or d and h.
+// At most three significant digits and a unit: ns, µs, ms, s; B to PB; k to P; /s; %. There are two exceptions. Plain numbers
+// have all digits before the point up to 10^5. From a minute on, a duration is whole numbers of two units: min and s, h and
+// min, or d and h.
 
 /** The kind of a number; determines its unit on axes, in tables and in tooltips. */
 export type Unit = 'duration' | 'bytes' | 'rate' | 'count' | 'percent' | 'number' | 'seconds';
@@ -8,7 +9,8 @@ export type Unit = 'duration' | 'bytes' | 'rate' | 'count' | 'percent' | 'number
 /** Shown for a missing value. */
 export const NONE = '–';
 
-/** Three significant digits without trailing zeros after the point: 1.24, 12.4, 124 (callers scale values of 1000 and more). */
+/** Three significant digits, at most three after the point, without trailing zeros there: 1.24, 12.4, 124, 0.012. Callers scale
+ * values of 1000 and more. */
 export function digits(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);

@@ -10,11 +10,12 @@ import { change, goTo, linkTo, usePlace } from '../lib/router';
 import { fromNanos, moment } from '../lib/time';
 import { duration, grouped, NONE } from '../lib/units';
 import type { WindowState } from '../lib/window';
-import { filterOf, inWords } from '../trace/filter';
+import { filterOf, inWords, orderOf, shownOf, type Shown } from '../trace/filter';
 
 export function TracesPage({ window: state }: { window: WindowState }) {
   const { params } = usePlace();
   const { filter, problem } = filterOf(params);
+  const order = orderOf(params.get('sort'));
   const key = problem === null ? JSON.stringify([filter, state.start, state.end]) : null;
   const found = useResource(key, (signal) => api.traces(filter, state, signal));
   const services = useResource(`services|${state.start}|${state.end}`, (signal) => api.services(state, signal));
@@ -36,7 +37,7 @@ export function TracesPage({ window: state }: { window: WindowState }) {
       {list !== null &&
         list.traces.length === 0 &&
         (services.data?.length === 0 ? <NoData /> : <Nothing scanned={list.scanned} />)}
-      {list !== null && list.traces.length > 0 && <Results list={list} window={state} />}
+      {list !== null && list.traces.length > 0 && <Results list={list} order={order} window={state} />}
     </>
   );
 }
@@ -46,7 +47,8 @@ function Nothing({ scanned }: { scanned: number }) {
     <Panel>
       <Empty title="No trace matches">
         <p>
-          {grouped(scanned)} traces were searched. Widen the time range at the top right, or remove a search condition.
+          {grouped(scanned)} segments were searched. Widen the time range at the top right, or remove a search
+          condition.
         </p>
         <a class="button" href={linkTo(['traces'])}>
           Clear the search
@@ -56,19 +58,27 @@ function Nothing({ scanned }: { scanned: number }) {
   );
 }
 
-function Results({ list, window: state }: { list: TraceList; window: WindowState }) {
-  const failed = list.traces.filter((trace) => trace.outcome === 'failed').length;
+interface ResultsProps {
+  list: TraceList;
+  order: string;
+  window: WindowState;
+}
+
+function Results({ list, order, window: state }: ResultsProps) {
+  const traces = list.traces.map(shownOf);
+  const failed = traces.filter((trace) => trace.outcome === 'failed').length;
+  const columns = traces.some((trace) => trace.match !== null) ? [...COLUMNS, WHOLE] : COLUMNS;
   const open = (trace: TraceSummary): void => goTo(linkTo(['traces', trace.trace_id]));
   return (
     <>
-      <Panel title="Durations" aside={<ScatterKey failed={failed} ok={list.traces.length - failed} />}>
-        <Scatter traces={list.traces} window={state} part={list.truncated} onOpen={open} onSelect={narrow} />
+      <Panel title="Durations" aside={<ScatterKey failed={failed} ok={traces.length - failed} />}>
+        <Scatter traces={traces} window={state} part={list.truncated} onOpen={open} onSelect={narrow} />
       </Panel>
-      <Panel title="Results" aside={<Counts list={list} />}>
+      <Panel title="Results" aside={<Counts list={list} order={order} />}>
         <Table
           label="Traces"
-          columns={COLUMNS}
-          rows={list.traces}
+          columns={columns}
+          rows={traces}
           rowKey={(trace) => trace.trace_id}
           rowLink={(trace) => linkTo(['traces', trace.trace_id])}
           sort="start"
@@ -100,16 +110,16 @@ function ScatterKey({ ok, failed }: { ok: number; failed: number }) {
   );
 }
 
-function Counts({ list }: { list: TraceList }) {
+function Counts({ list, order }: { list: TraceList; order: string }) {
   return (
     <span class="faint">
-      {list.truncated ? `the newest ${grouped(list.traces.length)}, more match` : grouped(list.traces.length)}
-      {` · ${grouped(list.scanned)} scanned`}
+      {list.truncated ? `the ${order} ${grouped(list.traces.length)}, more match` : grouped(list.traces.length)}
+      {` · ${grouped(list.scanned)} segments scanned`}
     </span>
   );
 }
 
-const COLUMNS: Column<TraceSummary>[] = [
+const COLUMNS: Column<Shown>[] = [
   {
     id: 'start',
     title: 'Start',
@@ -163,3 +173,12 @@ const COLUMNS: Column<TraceSummary>[] = [
     cell: (one) => <span class="mono muted">{one.request_id ?? NONE}</span>,
   },
 ];
+
+const WHOLE: Column<Shown> = {
+  id: 'whole',
+  title: 'Trace',
+  hint: 'Duration of the whole trace',
+  numeric: true,
+  value: (one) => one.trace_ns,
+  cell: (one) => duration(one.trace_ns),
+};

@@ -1,5 +1,5 @@
 // Converts the search form to request parameters: the address holds the user's text; the server expects seconds.
-import type { Params } from '../lib/api';
+import type { Params, TraceSummary } from '../lib/api';
 import { duration, parseNanos } from '../lib/units';
 
 export const LIMITS = ['100', '500', '1000'] as const;
@@ -22,6 +22,7 @@ export function filterOf(params: URLSearchParams): Filter {
     request_id: params.get('request'),
     min_duration: min === undefined || min === null ? null : seconds(min),
     max_duration: max === undefined || max === null ? null : seconds(max),
+    order: orderOf(params.get('sort')),
     limit: params.get('limit') ?? LIMIT_DEFAULT,
   };
   return { filter, problem: problemOf(params, min, max) };
@@ -37,6 +38,30 @@ function problemOf(
   if (min !== undefined && max !== undefined && min > max)
     return `The minimum duration (${duration(min)}) is above the maximum (${duration(max)}).`;
   return null;
+}
+
+/** Which traces the server returns first: those that come first in the table, if the table is sorted by time or duration. */
+export function orderOf(sort: string | null): 'newest' | 'oldest' | 'slowest' | 'fastest' {
+  switch (sort) {
+    case '-start':
+      return 'oldest';
+    case 'duration':
+      return 'slowest';
+    case '-duration':
+      return 'fastest';
+    default:
+      return 'newest';
+  }
+}
+
+/** A trace as the table and the chart show it: with start, duration and outcome of the call that matched. */
+export interface Shown extends TraceSummary {
+  trace_ns: number;
+}
+
+export function shownOf(trace: TraceSummary): Shown {
+  const { start, duration_ns, outcome } = trace.match ?? trace;
+  return { ...trace, start, duration_ns, outcome, trace_ns: trace.duration_ns };
 }
 
 /** Undefined if absent, null if invalid. */

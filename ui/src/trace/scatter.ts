@@ -26,8 +26,10 @@ export interface Scale {
   ticks: number[];
 }
 
-/** The part of the window that contains the marks, with a margin, because the newest of many traces are
- * close together. */
+/**
+ * The part of the window that contains the marks, with a margin. Used if only the newest traces were returned, because they
+ * may cover a small part of the window.
+ */
 export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
   const first = marks.reduce((least, mark) => Math.min(least, mark.at), Infinity);
   const last = marks.reduce((most, mark) => Math.max(most, mark.at), -Infinity);
@@ -63,7 +65,7 @@ export function scaleOf(marks: readonly Mark[], start: number, end: number, box:
   };
 }
 
-/** The nearest mark within `reach` pixels, -1 for none. */
+/** Index of the nearest mark within `reach` pixels, -1 for none. */
 export function nearest(marks: readonly Mark[], scale: Scale, x: number, y: number, reach: number): number {
   let found = -1;
   let least = reach * reach;
@@ -77,7 +79,7 @@ export function nearest(marks: readonly Mark[], scale: Scale, x: number, y: numb
   return found;
 }
 
-/** Round times for the axis: about one every `space` pixels, on full seconds, minutes or hours of local time. */
+/** Round times for the axis, at least `space` pixels apart, such as full seconds, minutes or hours of local time. */
 export function timeTicks(start: number, end: number, pixels: number, space = 90): { step: number; at: number[] } {
   const steps = [
     0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,

@@ -70,11 +70,11 @@ test('ticks of time are round', () => {
 });
 
 test.each([
-  ['', { limit: '500' }],
-  ['min=1.5ms&max=2s', { limit: '500', min_duration: '0.001500000', max_duration: '2.000000000' }],
+  ['', { order: 'newest', limit: '500' }],
+  ['min=1.5ms&max=2s', { order: 'newest', limit: '500', min_duration: '0.001500000', max_duration: '2.000000000' }],
   [
     'service=a&outcome=failed&request=r-1&limit=1000',
-    { limit: '1000', service: 'a', outcome: 'failed', request_id: 'r-1' },
+    { order: 'newest', limit: '1000', service: 'a', outcome: 'failed', request_id: 'r-1' },
   ],
 ])('the form %j becomes the request %j', (text, expected) => {
   const { filter, problem } = filterOf(new URLSearchParams(text));

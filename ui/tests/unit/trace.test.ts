@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { CallNode, Span } from '../../src/lib/api';
+import type { CallNode, Span, TraceSummary } from '../../src/lib/api';
+import { orderOf, shownOf } from '../../src/trace/filter';
 import {
   callFrames,
   clamp,
@@ -199,3 +200,31 @@ test.each([
   ['SELECT count(*) FROM ad', 'SELECT count(*) FROM ad'],
   ['main()', 'main'],
 ])('the short name of %s is %s', (operation, short) => expect(shortName(operation)).toBe(short));
+
+test('the sort column of the table decides which traces the server returns first', () => {
+  const orders = [null, 'start', '-start', 'duration', '-duration', 'operation'].map(orderOf);
+  expect(orders).toEqual(['newest', 'newest', 'oldest', 'slowest', 'fastest', 'newest']);
+});
+
+test('a trace is shown with the figures of the call that matched', () => {
+  const trace: TraceSummary = {
+    trace_id: '1',
+    service: 's',
+    operation: 'GET /a',
+    kind: 'http-server',
+    start: '1000',
+    duration_ns: 900,
+    calls: 3,
+    outcome: 'ok',
+    request_id: null,
+    http_status: 200,
+    match: null,
+  };
+  const call = { service: 's', operation: 'b', kind: 'method', start: '1100', duration_ns: 50 } as const;
+  const figures = (one: TraceSummary) => {
+    const { start, duration_ns, trace_ns, outcome } = shownOf(one);
+    return [start, duration_ns, trace_ns, outcome];
+  };
+  expect(figures(trace)).toEqual(['1000', 900, 900, 'ok']);
+  expect(figures({ ...trace, match: { ...call, outcome: 'failed' } })).toEqual(['1100', 50, 900, 'failed']);
+});

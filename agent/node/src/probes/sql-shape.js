@@ -4,7 +4,7 @@
 
 /** Maximum length of a name, characters. */
 export const NAME_CHARS_MAX = 1_000;
-/** Replaces the second and later rows of a bulk insert. */
+/** End of the first row of a bulk insert, and `...` for the later rows. */
 const ROWS = '), ...';
 
 /** Classes of characters in the patterns below: characters of a name, and all others. */
@@ -31,7 +31,7 @@ const BEFORE_PASSWORD = new RegExp(
     '|pragma (?:[^ ]+\\.)?(?:hex|text)?(?:re)?key ?[=(]) ?$',
   'i',
 );
-/** Words that determine the meaning of the next token. */
+/** A column list may follow after `into`, a password after the other words. */
 const TELLING = /^(?:(into)|identified|pragma)$/i;
 
 /** Content of a bracket. */

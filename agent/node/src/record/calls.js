@@ -1,5 +1,6 @@
-// Records a function without changing its behaviour. The caller gets the same result, exception, `this` and promise; the call
-// ends when the promise settles. Before: `../index.js`. After: `recorder.js`.
+// Records the calls of a function without changing its behaviour: it gets the same `this` and arguments, and its caller gets the
+// same result or exception. If the result is a promise, the caller gets a promise that settles in the same way, and the call ends
+// when it settles. Before: `../index.js`. After: `recorder.js`.
 
 import { types } from 'node:util';
 import { KIND, STATE } from '../wire/constants.js';
@@ -23,7 +24,7 @@ export function record(recorder, name, fn) {
 }
 
 /**
- * Returns a function that behaves like `fn` and records each of its calls.
+ * Returns a function that behaves like `fn` and records its calls. A construction with `new` is not recorded.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {Recorder} recorder
  * @param {F} fn

@@ -27,7 +27,7 @@ const OWN_NAME = /^PrismaClient\w{1,40}$/;
 /** Exceptions of database calls. @type {WeakSet<object>} */
 const seen = new WeakSet();
 
-/** Marks an error as an exception of a database, also if its class is not known. @param {unknown} error */
+/** Marks an error as an exception of a database, even if its class is not known. @param {unknown} error */
 export function isOfDatabase(error) {
   if (typeof error === 'object' && error !== null) {
     seen.add(error);

@@ -1,6 +1,7 @@
-// Assigns each call to its strand, and decides when its events are sent. Probes report begin and end of calls. A strand keeps
-// its calls properly nested. A part of a strand is closed when the outermost call ends, when the part is long, or when it is a
-// second old. The next part carries the open calls.
+// Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
+// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report begin and end of calls. A part is
+// closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
+// open parts take too much memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -50,7 +51,7 @@ export class Recorder {
     this.thread = dictionary.text(thread);
     this.pendingMax = pendingMax;
     this.wake = wake;
-    /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} notified when code runs */
+    /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} called when a call begins */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
     /** The setting `database_messages`. */
@@ -267,7 +268,7 @@ export class Recorder {
   /**
    * The header with the trace context for another process.
    * @param {Call | undefined} call
-   * @returns {string | null} null when the call is not recorded
+   * @returns {string | null} null if the call is neither recorded nor inside a recorded call
    */
   traceparent(call) {
     if (call === undefined || call === LEFT_OUT) {

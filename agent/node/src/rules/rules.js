@@ -6,7 +6,8 @@ import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
 /**
- * The word with which a pattern selects all operations of a kind, for kinds with operation names from data.
+ * For each kind whose operations get their names from data of the program, such as paths and statements: the word with which a
+ * pattern selects all operations of this kind.
  * @type {Record<number, string>}
  */
 const KIND_NAMES = {

@@ -319,6 +319,7 @@ export class Link {
   end() {
     this.isEnded = true;
     this.outage.tellPast(performance.now());
+    this.outage.drops.look(performance.now(), true);
     clearInterval(this.check);
     this.close();
   }

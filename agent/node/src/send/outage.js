@@ -1,8 +1,10 @@
 // Logs outages of the server, and the end of each outage with the number of dropped records. At most one outage is logged per
 // minute: an outage that begins less than a minute after the latest logged outage is logged when that minute is over. Outages
-// that have ended by then share one line. Before: `link.js`. After: `../log.js`.
+// that have ended by then share one line. Before: `link.js`. After: `drops.js`,
+// `../log.js`.
 
 import * as messages from '../messages.js';
+import { Drops } from './drops.js';
 
 const REPEAT_MS = 60_000;
 
@@ -16,6 +18,7 @@ export class Outage {
     this.server = server;
     this.totals = totals;
     this.log = log;
+    this.drops = new Drops(totals, log);
     this.isOn = false;
     this.isTold = false;
     this.beganAt = 0;
@@ -80,6 +83,7 @@ export class Outage {
     }
     this.isOn = false;
     const dropped = this.dropped();
+    this.drops.told += dropped[0] - this.before[0];
     this.lost = this.lost.map((count, at) => count + dropped[at] - this.before[at]);
     if (!this.isTold) {
       this.untold++;
@@ -91,10 +95,13 @@ export class Outage {
   }
 
   /**
-   * Called periodically: logs ended outages when the next line is allowed.
+   * Called periodically: logs ended outages and dropped calls when the next line is allowed.
    * @param {number} now as for `failed`
    */
   look(now) {
+    if (!this.isOn) {
+      this.drops.look(now);
+    }
     if (now - this.toldAt >= REPEAT_MS) {
       this.tellPast(now);
     }

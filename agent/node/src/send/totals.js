@@ -5,7 +5,7 @@ export class Totals {
   constructor() {
     /** Calls with an exit that was added to a frame. */
     this.callsSent = 0;
-    /** Dropped calls: no room for open calls or in the queue, or an internal error. */
+    /** Dropped calls: too many open calls, a full queue, an internal error, or a frame that the server refuses permanently. */
     this.callsDropped = 0;
     this.samplesSent = 0;
     this.samplesDropped = 0;

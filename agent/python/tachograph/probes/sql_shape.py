@@ -10,7 +10,7 @@ import re
 
 # Maximum length of a name, characters.
 NAME_CHARS_MAX = 1_000
-# Replaces the second and later rows of a bulk insert.
+# End of the first row of a bulk insert, and `...` for the later rows.
 _ROWS = "), ..."
 
 # Classes of characters in the patterns below: characters of a name, and all others.
@@ -90,7 +90,7 @@ class Shape:
                 self.note(name.lower())
 
     def note(self, word: str) -> None:
-        """Remembers words that determine the meaning of the next token."""
+        """Remembers `into`, after which a column list may follow, and words after which a password may follow."""
         if word == "into":
             self.into = len(self.out)
         elif word in ("identified", "pragma"):

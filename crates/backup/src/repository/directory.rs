@@ -1,13 +1,12 @@
 //! A repository in a directory, on this machine or on a mounted file system. Symbolic links and other special files in it are
 //! refused, so nothing outside of it is read or written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Advice, OFlags, fadvise};
-use tacho_store::disk::{Disk, RealDisk, make_directory, private_file};
+use rustix::fs::{Advice, fadvise};
+use tacho_store::disk::{Disk, RealDisk, make_directory, open_no_link, private_file};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, Result, draw_id};
 
@@ -98,9 +97,14 @@ impl Place for Directory {
         if !self.has_folder(name.rsplit_once('/').map_or("", |(folder, _)| folder))? {
             return Ok(None);
         }
-        match open_plain(&path) {
+        let opened = open_no_link(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        match opened {
             Ok((length, file)) => Ok(Some((length, Box::new(file)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                let message = format!("{error}: the backup repository was changed by another program");
+                Err(Error::io("open", &path, io::Error::new(ErrorKind::InvalidInput, message)))
+            }
             Err(error) => Err(Error::io("open", &path, error)),
         }
     }
@@ -141,28 +145,6 @@ impl Place for Directory {
     }
 }
 
-/// Opens a plain file for reading. Does not follow a symbolic link, and does not wait for the writer of a FIFO.
-fn open_plain(path: &Path) -> io::Result<(u64, File)> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);
-    let file = opened.map_err(|error| match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => not_a_file("a symbolic link"),
-        _ => error,
-    })?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(not_a_file("not a plain file"));
-    }
-    Ok((found.len(), file))
-}
-
-fn not_a_file(what: &str) -> io::Error {
-    io::Error::new(
-        ErrorKind::InvalidInput,
-        format!("it is {what}: the backup repository was changed by another program"),
-    )
-}
-
 fn sync_directory(path: &Path) -> Result<()> {
     RealDisk.sync_directory(path).map_err(|e| Error::io("sync directory", path, e))
 }
@@ -177,7 +159,7 @@ struct NewFile<'a> {
 impl NewFile<'_> {
     /// The hash of the bytes on disk.
     fn read_back(&self) -> io::Result<Hash> {
-        let (_, mut file) = open_plain(&self.path)?;
+        let mut file = open_no_link(&self.path)?;
         // Without the pages of the cache, the bytes come from the disk. The advice may have no effect.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         let (mut hasher, mut part) = (Hasher::default(), vec![0; PART_BYTES]);

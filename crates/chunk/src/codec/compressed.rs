@@ -34,8 +34,8 @@ const BYTES_MIN: usize = 64;
 /// Bits per number above which a thorough encoder tries planes without a request.
 const PAYS_ABOVE: f64 = 12.0;
 
-/// Compresses the encoded column, or its numbers as bytes, and returns the smallest output. `None` if it saves less than
-/// a sixteenth.
+/// Compresses the encoded column, or its numbers as bytes, and returns the smallest output. `None` if nothing is tried, or
+/// if the output saves less than a sixteenth.
 pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let auto = look.encoding.compression == Compression::Auto;
     let tried = !auto

@@ -52,7 +52,7 @@ impl Codec for Dictionary {
         "dictionary"
     }
 
-    /// Entropy of the words in the sample, assuming that they are independent.
+    /// Entropy of the words in the sample, assuming that they are independent, plus the bits of the table per number.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.depth > 0 || look.numbers.words.len() < COUNT_MIN || !look.leaves(PAYS_ABOVE) {

@@ -1,4 +1,4 @@
-//! Numbers on few straight lines: the difference from the previous number, the slope, stays constant for several numbers.
+//! Numbers on few straight lines. A line is several numbers with the same difference from the previous number, the slope.
 //!
 //! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and the output
 //! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]). NaN, infinities
@@ -112,6 +112,7 @@ struct Floats {
     integers: Vec<u64>,
     /// Positions of the exceptions, each as the distance from the previous one.
     gaps: Vec<u64>,
+    /// The exceptions, as bits.
     words: Vec<u64>,
 }
 
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_does_not_end_at_a_gap() {
+    fn a_line_does_not_end_at_an_exception() {
         let mut values: Vec<f64> = (0..400).map(|n| f64::from(n.min(250)) / 4.0).collect();
         let whole = check(&values).unwrap();
         assert!(whole < 30, "{whole} bytes");

@@ -18,7 +18,7 @@ const RUNS: usize = 4;
 /// than this. Such numbers may contain repetitions.
 const OPEN_ABOVE: f64 = 8.0;
 /// Number of values in a trial. With half as many values, the tables would be so large relative to the values that the
-/// trial would miss columns that become smaller.
+/// trial would miss columns that the codec makes smaller.
 const TRIAL: usize = 1_024;
 
 /// A column, the permitted encoding, and a sample of the column.

@@ -112,7 +112,7 @@ trait Codec: Sync {
     }
 }
 
-/// All codecs. Of codecs with equal estimates, the earlier and simpler one is preferred.
+/// The codecs of numbers that an encoder may choose. Of codecs with equal estimates, the earlier and simpler one is preferred.
 static LADDER: [&dyn Codec; 17] = [
     &constant::Constant,
     &step::Step,

@@ -1,6 +1,6 @@
-//! Differences in blocks, each with the bit width of its largest number. Decoding is faster than with most other codecs.
-//!
-//! A frame of reference (Goldstein, Ramakrishnan, Shaft, ICDE 1998) for each block of 128 differences.
+//! Differences from the previous number, in blocks of 128. A block stores its lowest difference, and the distance of each
+//! difference from the lowest one in as many bits as the largest distance needs (frame of reference: Goldstein,
+//! Ramakrishnan, Shaft, ICDE 1998). Decoding is faster than with most other codecs.
 
 use tacho_model::ValueType;
 

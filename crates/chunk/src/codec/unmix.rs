@@ -12,7 +12,7 @@ pub(super) struct Unmix;
 /// Number of values that are checked before the whole column is tried.
 const PROBE: usize = 64;
 
-/// Whether the numbers are clearly more ordered after the mixing was undone.
+/// Whether the numbers are clearly more ordered when the mixing is undone.
 fn helps(words: &[u64]) -> bool {
     let probe = || words.iter().take(PROBE).copied();
     varint::cost(probe().map(unmix64)) * 4 < varint::cost(probe()) * 3

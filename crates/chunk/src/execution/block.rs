@@ -83,7 +83,7 @@ impl ExecutionBlock {
         Self::default()
     }
 
-    /// An empty block with the capacity of `filled`, which avoids repeated reallocation while it grows.
+    /// An empty block with room for as much as `filled` holds. This avoids repeated reallocation while the block grows.
     #[must_use]
     pub fn as_large_as(filled: &Self) -> Self {
         Self {

@@ -36,6 +36,21 @@ pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<Execut
     Ok(block)
 }
 
+/// Trace ids of all segments. The other columns are not decoded.
+pub(crate) fn traces(header: &Header, mut columns: Columns<'_>) -> Result<Vec<TraceId>, Error> {
+    let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
+    columns.skip_to(Role::Base)?;
+    let bases = columns.u64(Role::Base, tables.segments)?;
+    take_traces(&bases, &mut columns)
+}
+
+fn take_traces(bases: &[u64], columns: &mut Columns<'_>) -> Result<Vec<TraceId>, Error> {
+    let highs = columns.u64(Role::TraceHigh, bases.len())?;
+    let lows = take_related(columns, [Role::TraceLow, Role::TraceLowFromBase], bases)?;
+    let id = |(high, low)| TraceId(u128::from(high) << 64 | u128::from(low));
+    Ok(highs.into_iter().zip(lows).map(id).collect())
+}
+
 fn utf8<'a>(text: &'a [u8], what: &'static str) -> Result<&'a str, Error> {
     std::str::from_utf8(text).map_err(|_| Error::Utf8 { what })
 }
@@ -121,8 +136,7 @@ fn take_layouts(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &
 fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Error> {
     let count = tables.segments;
     let bases = columns.u64(Role::Base, count)?;
-    let highs = columns.u64(Role::TraceHigh, count)?;
-    let lows = take_related(columns, [Role::TraceLow, Role::TraceLowFromBase], &bases)?;
+    let traces = take_traces(&bases, columns)?;
     let parts = columns.indices(Role::Part, count, u32::MAX as usize + 1)?;
     let parents_there = columns.indices(Role::ParentThere, count, 2)?;
     let with_parent = bases.iter().zip(&parents_there).filter(|(_, there)| **there == 1);
@@ -130,9 +144,9 @@ fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Erro
     let mut parents =
         take_related(columns, [Role::Parent, Role::ParentFromBase], &parents_bases)?.into_iter();
 
-    let ids = bases.into_iter().zip(highs).zip(lows).zip(parts).zip(parents_there);
-    let row = |((((base, high), low), part), there)| Row {
-        trace: TraceId(u128::from(high) << 64 | u128::from(low)),
+    let ids = bases.into_iter().zip(traces).zip(parts).zip(parents_there);
+    let row = |(((base, trace), part), there)| Row {
+        trace,
         base,
         parent: if there == 1 { parents.next().map(SpanId) } else { None },
         part,

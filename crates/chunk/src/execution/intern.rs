@@ -70,14 +70,14 @@ impl<T> Interner<T> {
             }
             hash = hash.wrapping_add(1);
         }
-        // A block cannot hold 2^32 items. With more items, some would only be stored twice.
+        // A block has far fewer than 2^32 items (`ExecutionBlock::is_full`).
         let position = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
         self.items.push(make()?);
         self.positions.insert(hash, position);
         Ok(position)
     }
 
-    /// Appends an item even if an equal one exists, as decoders need. Lookups then find the first of both.
+    /// Appends an item even if an equal one exists, as decoders need. Lookups then find the first of the equal items.
     pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,

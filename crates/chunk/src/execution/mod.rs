@@ -17,7 +17,7 @@ mod times;
 pub(crate) use attributes::parse_id;
 pub use attributes::{AttributeData, AttributeRef};
 pub use block::ExecutionBlock;
-pub(crate) use decode::decode;
+pub(crate) use decode::{decode, traces};
 pub use encode::{encode_executions, encode_executions_with};
 pub use row::RowRef;
 pub use shape::{Call, Shape};

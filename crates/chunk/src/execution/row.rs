@@ -72,7 +72,7 @@ impl<'a> RowRef<'a> {
     }
 
     /// Attributes in the order in which they were recorded.
-    pub fn attributes(&self) -> impl ExactSizeIterator<Item = AttributeRef<'a>> {
+    pub fn attributes(&self) -> impl ExactSizeIterator<Item = AttributeRef<'a>> + use<'a> {
         let keys = self.block.keys.items();
         self.layout().0.iter().zip(self.values()).map(|(slot, value)| AttributeRef {
             call: slot.call,

@@ -94,7 +94,7 @@ fn mean(sum: f64, count: usize) -> f64 {
     sum / count as f64
 }
 
-/// `rows` must not be empty.
+/// Aggregates each row to one value. No row may be empty.
 fn integers<'a, T: Copy + Ord + Default + Into<i128> + TryFrom<i128> + 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
     how: Aggregate,

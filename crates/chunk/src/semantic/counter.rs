@@ -12,7 +12,8 @@
 //!
 //! In both cases, restarts are rare, because a counter that restarts at every eighth change would be useless.
 //!
-//! A series that falls rarely and by much, such as a heap between two collections, remains undecided and is kept exact.
+//! A series that falls rarely and by much, such as a heap, which falls at each garbage collection, remains undecided and is
+//! kept exact.
 
 use crate::values::Values;
 
@@ -25,7 +26,7 @@ pub const DESCENTS_MIN: u64 = 64;
 const CHANGES_A_DESCENT: u64 = 8;
 /// Maximum size of a descent, in multiples of the usual rise.
 const DESCENT_RISES: f64 = 2.0;
-/// Maximum value after a restart from 0, in multiples of the usual rise. It is the rise in half of an interval.
+/// Maximum value after a restart at 0, in multiples of the usual rise. It is the rise in half of an interval.
 const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series with this name is a counter by convention.
@@ -33,7 +34,7 @@ pub fn is_counter_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The changes of a series over its whole known life. Two movements can be added.
+/// How often the values of a series change and fall. The movements of several parts of a series can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movement {
     /// Number of values that differ from the previous one.

@@ -18,9 +18,10 @@ use super::size::column_bytes;
 use super::trace::{Traced, meeting, parallel};
 use crate::times::regular_step;
 
-/// Times that are at most `bound` ns from the times in `at`, and the largest actual difference. They ascend strictly,
-/// like `at`. The first and last time are unchanged, so that they do not collide with other chunks. Each time is nearer
-/// to its original than to any other original. Returns `at` unchanged if changes save nothing, or if the bound is 0.
+/// Returns times that are at most `bound` ns from the times in `at`, and the largest actual difference. The returned times
+/// ascend strictly, like `at`. The first and last time are unchanged, so that they do not collide with other chunks. Each
+/// time is nearer to its original than to any other original. Returns `at` unchanged if changes save nothing, if the bound
+/// is 0, or if `at` does not ascend strictly.
 pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     let unchanged = || (at.to_vec(), 0);
     let Some((start, offsets)) = offsets(at).filter(|_| bound > 0) else { return unchanged() };

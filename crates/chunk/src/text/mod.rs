@@ -102,8 +102,8 @@ pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     written.filter(|(tag, _)| ![plain::TAG, compressed::LZ4.tag(), compressed::GZIP.tag()].contains(tag))
 }
 
-/// Encodes byte strings in the smallest form found. A form that saves less than a sixteenth is not used; then the strings
-/// are stored plain.
+/// Encodes byte strings in the smallest form found. If no form saves a sixteenth of the plain form, the strings are stored
+/// plain.
 pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let mut best = plain::encode(strings, depth, encoding);
     let mut best_bytes = best.bytes.len() - best.bytes.len() / 16;

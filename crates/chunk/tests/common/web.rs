@@ -9,7 +9,7 @@ use tacho_model::{
 
 use super::rng::Rng;
 
-/// A call and its callees: operation, median self time in ns, children.
+/// A call: its operation, its median self time in ns, and its callees.
 struct Node(u32, f64, &'static [Node]);
 
 const NAMES: [(OperationKind, &str); 14] = [
@@ -166,7 +166,7 @@ pub fn uuid_text(id: u128) -> String {
 fn run(node: &Node, fails: bool, rng: &mut Rng, events: &mut Vec<Event>) {
     let gaps = node.2.len() as f64 + 1.0;
     let gap = node.1 / gaps;
-    // The caller has already set the gap before the enter.
+    // The caller sets the time before the enter when this function has returned.
     events.push(Event { delta: 0, kind: EventKind::Enter(node.0) });
     for child in node.2 {
         let at = events.len();

@@ -31,7 +31,8 @@ impl Token {
     /// The token of a command. `file` is the value of `--token-file`.
     ///
     /// # Errors
-    /// When the file cannot be read, or has no token. The message names the source and never the text.
+    /// When the file cannot be read, or the file or the variable does not contain exactly one token. The message names the
+    /// source and never the text.
     pub fn of_command(file: Option<&Path>) -> Result<Option<Self>, Failure> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(file) = file {
@@ -51,7 +52,7 @@ impl Token {
     fn of_file(source: &str, path: &Path) -> Result<Self, Failure> {
         let wrong = |cause: &str| Failure::usage(format!("{source} {}: {cause}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
-        Self::of(&text).ok_or_else(|| wrong("it does not have one token and nothing else"))
+        Self::of(&text).ok_or_else(|| wrong("the file must contain one token and nothing else"))
     }
 
     fn of(text: &str) -> Option<Self> {

@@ -256,7 +256,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn ages_are_short() {
+    fn ages_have_at_most_two_units() {
         for (seconds, expect) in
             [(-5, "0s"), (0, "0s"), (59, "59s"), (61, "1m1s"), (7_320, "2h2m"), (90_000, "1d1h")]
         {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_has_its_name_on_one_line() {
+    fn names_of_agents_have_one_line() {
         let agent =
             |service: &str, instance: &str| json!({ "service": service, "host": "h1", "instance": instance });
         assert_eq!(name(&agent("shop", "")), "shop on h1");

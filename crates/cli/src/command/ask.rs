@@ -211,6 +211,16 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
+/// The same as [`check_data_directory`], for a directory of which `chunks/` may be missing if it has journals.
+pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
+    let is_journal = |entry: io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))
+    };
+    let has_chunks = data.join("chunks").try_exists().unwrap_or(true);
+    let has_journals = || std::fs::read_dir(data.join("journal")).is_ok_and(|mut all| all.any(is_journal));
+    if !has_chunks && has_journals() { Ok(()) } else { check_data_directory(data) }
+}
+
 /// Whether a path is the directory itself or is below it. The last parts of the path need not
 /// exist.
 pub fn is_inside(path: &Path, directory: &Path) -> bool {
@@ -248,7 +258,7 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// The error for an unknown service. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no service at
+/// The error for an unknown service. `place`: what was searched, such as `from ... to ...`. `none`: the hint if no service at
 /// all is known.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));
@@ -372,6 +382,9 @@ pub fn wait(text: &str) -> Result<Duration, String> {
 /// A moment: Unix seconds, RFC 3339, a date or a time before now.
 pub fn instant(text: &str) -> Result<i64, String> {
     time::parse_moment(text, now()).ok_or_else(|| {
+        if time::is_out_of_range(text) {
+            return format!("out of range: times are from {}", time::RANGE);
+        }
         let is_span = time::parse_duration_with_unit(text).is_some();
         match is_span {
             true => format!("write -{text} or '{text} ago' for a time before now"),

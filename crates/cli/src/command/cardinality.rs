@@ -28,7 +28,8 @@ pub struct Cardinality {
     /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Number of metric names and labels to show, and with --json of values per label; those with the most series first
+    /// Number of metric names and labels to show, names by series and labels by memory. With --json all labels are shown;
+    /// the number then limits the values per label
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print as JSON

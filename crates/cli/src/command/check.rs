@@ -33,7 +33,7 @@ pub struct Check {
 
 impl Check {
     pub fn run(self) -> Result<(), Failure> {
-        ask::check_data_directory(&self.dir).map_err(Failure::into_usage)?;
+        ask::check_damaged_directory(&self.dir).map_err(Failure::into_usage)?;
         let unreadable = |e: tacho_store::Error| ask::unreadable(&self.dir, &e).into_usage();
         let depth = if self.quick { Depth::Quick } else { Depth::Whole };
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;

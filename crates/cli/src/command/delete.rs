@@ -92,7 +92,7 @@ fn nothing_found(accepted: u64) -> String {
     }
 }
 
-/// For example `1,200 samples of 3 series, 40 entries of 1 series`. `None` when there are no records.
+/// For example `1,200 samples of 3 series, 40 entries of 1 series`. `None` if there are no records.
 fn amounts(affected: &Value) -> Option<String> {
     let part = |(kind, one): (&str, &str)| {
         let count = |name| ask::number(&affected[kind], name);
@@ -102,9 +102,12 @@ fn amounts(affected: &Value) -> Option<String> {
     };
     let kinds = [("samples", "sample"), ("entries", "entry"), ("calls", "call")];
     let parts: Vec<String> = kinds.into_iter().filter_map(part).collect();
-    let cut = affected["complete"] == false;
-    let least = if cut { "at least " } else { "" };
-    (cut || !parts.is_empty()).then(|| format!("{least}{}", parts.join(", ")))
+    match (parts.is_empty(), affected["complete"] == false) {
+        (true, true) => Some("an unknown number of records".to_owned()),
+        (true, false) => None,
+        (false, true) => Some(format!("at least {}", parts.join(", "))),
+        (false, false) => Some(parts.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +131,7 @@ mod tests {
         for (records, complete, expect) in [
             ([1_200, 40, 0], true, Some("1,200 samples of 3 series, 40 entries of 3 series")),
             ([0, 0, 1], false, Some("at least 1 call of 1 series")),
+            ([0, 0, 0], false, Some("an unknown number of records")),
             ([0, 0, 0], true, None),
         ] {
             let [samples, entries, calls] = records.map(count);

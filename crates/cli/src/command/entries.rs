@@ -168,8 +168,8 @@ fn omitted_texts(entries: &[Value]) -> Option<String> {
     let (count, are) = (units::count(texts as u64), if texts == 1 { "is" } else { "are" });
     (texts > 0).then(|| {
         format!(
-            "{count} of {} entries {are} omitted: --columns shows members of entries that are JSON objects, without it \
-             texts are shown as they are",
+            "{count} of {} entries {are} omitted: --columns shows only entries that are JSON objects; without it, texts are \
+             shown, too",
             units::count(entries.len() as u64)
         )
     })

@@ -47,7 +47,7 @@ use tacho_server::read::reader::{self, Reader};
   tacho export '{job=\"shop\"}' --format parquet --output shop.parquet
 
 Exit codes:
-  0  everything is written, and count and checksum agree with the store
+  0  the records that fit the format are written, and all counts and checksums agree with the store
   1  failed: the message says why
   2  arguments are wrong; nothing is written
   3  partly written: with --allow-damaged, unreadable records are missing")]
@@ -334,7 +334,7 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
     }
 }
 
-/// Totals reported by the sender.
+/// What the sender reported.
 struct Said {
     totals: Totals,
     /// Records that were skipped although the user did not exclude them.

@@ -28,7 +28,7 @@ pub fn text(kept: &[Finding], omitted: u64) -> String {
         }
     }
     if omitted > 0 {
-        let _ = writeln!(out, "and {omitted} findings that were counted but not kept");
+        let _ = writeln!(out, "and {omitted} more findings, which are counted but not listed");
     }
     out
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
   tacho graph --level service
   tacho graph --service shop --dot | dot -Tsvg > shop.svg")]
 pub struct Graph {
-    /// Only callers and callees of this service
+    /// Only this service, its callers and its callees
     #[arg(long)]
     service: Option<String>,
     /// Kind of the nodes: operation, or service (services and their databases)

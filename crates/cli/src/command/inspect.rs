@@ -80,7 +80,7 @@ fn print(report: &Value) {
     for (what, names) in [
         ("damaged, its other parts are read", "damaged"),
         ("unreadable", "quarantined"),
-        ("cut off the end of a segment, and it may have been acknowledged", "torn_ends"),
+        ("copy of bytes that were cut off the end of a segment, and may have been acknowledged", "torn_ends"),
     ] {
         for name in ask::list(damage, names).iter().filter_map(Value::as_str) {
             println!("{name}: {what}");

@@ -22,7 +22,7 @@ use crate::terminal::progress;
   tacho load 127.0.0.1:8080 --path '/ads?page={1..20}' --connections 16 --duration 30s
   tacho load 127.0.0.1:8080 --mix board.mix --requests 100000 --json
 
-A mix file has one request a line, WEIGHT METHOD PATH [BODY]; {a..b} is a number drawn from a to b:
+A mix file has one request per line, WEIGHT METHOD PATH [BODY]; {a..b} is a random number from a to b:
   50 GET /ads?page={1..20}
   5 POST /ads title=Lamp&text=Shines&contact=me@example.org&price={1..99}")]
 pub struct Load {

@@ -1,8 +1,12 @@
 //! `tacho operations`: operations with their counts, errors and times.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tacho_api::printable::printable;
 use tacho_api::units;
 
-use super::ask::{self, Server, Span};
+use super::ask::{self, Range, Server, Span};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
@@ -50,6 +54,7 @@ impl Operations {
             ask::print_json(&answer);
             return Ok(());
         }
+        warn_of_drops(&self.server, self.service.as_deref(), &all, range);
         if all.is_empty() {
             eprintln!("no operation matches {range}");
             return Ok(());
@@ -60,6 +65,7 @@ impl Operations {
             ("KIND", left),
             ("CALLS", right),
             ("ERRORS", right),
+            ("4XX", right),
             ("P50", right),
             ("P95", right),
             ("P99", right),
@@ -77,6 +83,7 @@ impl Operations {
                 ask::text(o, "kind").to_owned(),
                 count("count"),
                 count("errors"),
+                count("refused"),
                 ns("p50_ns"),
                 ns("p95_ns"),
                 ns("p99_ns"),
@@ -91,5 +98,31 @@ impl Operations {
             eprintln!("{more}: raise --limit, or narrow the search");
         }
         Ok(())
+    }
+}
+
+/// Prints a hint for each selected service whose agents dropped calls in the range. Prints nothing if the server cannot tell.
+fn warn_of_drops(server: &Server, service: Option<&str>, operations: &[&Value], range: Range) {
+    let milliseconds = range.end.saturating_sub(range.start) / 1_000_000;
+    if milliseconds == 0 {
+        return;
+    }
+    // An agent counts from 0. If it reported nothing at the start of the range, all its drops are in the range.
+    let total = "tacho_agent_dropped_total{kind=\"execution\"}";
+    let last = format!("max_over_time({total}[{milliseconds}ms])");
+    let query = format!("sum by (service) ({last} - ({total} offset {milliseconds}ms or {last} * 0)) > 0");
+    let params = [("query", Some(query)), ("time", Some(ask::seconds(range.end)))];
+    let Some(answer) = server.get_for_hint("/api/v1/query", params) else { return };
+    let selected: BTreeSet<&str> =
+        operations.iter().map(|o| ask::text(o, "service")).chain(service).collect();
+    for dropping in ask::list(&answer["data"], "result") {
+        let name = ask::text(&dropping["metric"], "service");
+        let count = dropping["value"][1].as_str().and_then(|text| text.parse::<f64>().ok());
+        if let Some(count) = count.filter(|_| selected.contains(name)) {
+            let name = printable(name);
+            eprintln!(
+                "hint: agents of {name} dropped {count:.0} calls in this range, which are missing here: see `tacho agents`"
+            );
+        }
     }
 }

@@ -336,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_their_times() {
+    fn range_vectors_are_printed_with_the_time_of_each_sample() {
         let result = json!([{"metric": {"__name__": "x"}, "values": [[1_700_000_000.5, "1.25"]]}]);
         let table = samples(result.as_array().unwrap()).to_string();
         assert_eq!(table.lines().nth(1).unwrap(), "x       2023-11-14T22:13:20.500Z   1.25", "{table}");
     }
 
     #[test]
-    fn series_and_numbers_are_short() {
+    fn series_and_numbers_are_printed_in_a_short_form() {
         assert_eq!(series(&json!({"__name__": "up", "job": "a"})), r#"up{job="a"}"#);
         assert_eq!(series(&json!({"__name__": "up"})), "up");
         assert_eq!(series(&json!({})), "{}");

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// Copy the readable part of a damaged data directory into a new directory
 ///
 /// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows and journal records. If
-/// it is interrupted, the new directory refuses to open. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
+/// it is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -32,7 +32,7 @@ pub struct Repair {
 
 impl Repair {
     pub fn run(self) -> Result<(), Failure> {
-        ask::check_data_directory(&self.dir).map_err(Failure::into_usage)?;
+        ask::check_damaged_directory(&self.dir).map_err(Failure::into_usage)?;
         let is_filled = std::fs::read_dir(&self.into).is_ok_and(|mut entries| entries.next().is_some());
         if is_filled || self.into.is_file() {
             let message = format!("{} is not an empty directory", self.into.display());

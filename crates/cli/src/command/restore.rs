@@ -28,7 +28,7 @@ pub struct Restore {
     repository: String,
     /// New data directory; it must be empty or absent
     to: PathBuf,
-    /// The backup: an id, its beginning, or a time (the newest backup not later than it) [default: the newest]
+    /// The backup: an id, the beginning of an id, or a time (the newest backup not later than this time) [default: the newest]
     #[arg(long, value_name = "TIME|ID", allow_hyphen_values = true)]
     at: Option<String>,
     /// Also restore a directory that was damaged when it was backed up

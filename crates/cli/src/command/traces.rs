@@ -1,22 +1,25 @@
 //! `tacho traces`: searches traces.
 
+use serde_json::Value;
 use tacho_api::units;
 
 use super::ask::{self, Server, Span};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Search traces, the newest first
+/// Search traces, by default the newest first
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho traces --service shop --min-duration 100ms
   tacho traces --outcome failed --last 15m
+  tacho traces --operation 'SELECT * FROM ad' --order slowest --last 1d
   tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
 pub struct Traces {
-    /// Traces that contain a call of this service
+    /// Traces that contain a call of this service. The other conditions and the order apply to its outermost call
     #[arg(long)]
     service: Option<String>,
-    /// Traces that contain this operation: its whole name, as `tacho operations` lists it
+    /// Traces that contain this operation: its whole name, as `tacho operations` lists it. The other conditions and the order
+    /// apply to the call of the operation
     #[arg(long)]
     operation: Option<String>,
     /// Traces that took at least this long, for example 100ms
@@ -31,6 +34,9 @@ pub struct Traces {
     /// The trace of the request with this id
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
+    /// newest, oldest, slowest or fastest: which traces come first, of all traces in the range
+    #[arg(long, default_value = "newest")]
+    order: String,
     /// Traces to show
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
@@ -52,6 +58,7 @@ impl Traces {
             ("max_duration", self.max_duration.map(ask::seconds)),
             ("outcome", self.outcome),
             ("request_id", self.request_id),
+            ("order", Some(self.order)),
             ("limit", Some(self.limit.to_string())),
         ];
         let range = self.span.range()?;
@@ -71,31 +78,41 @@ impl Traces {
             eprintln!("no trace matches {range}");
             return Ok(());
         }
-        let (left, right) = (Align::Left, Align::Right);
-        let mut table = Table::new([
-            ("TRACE", left),
-            ("START", left),
-            ("SERVICE", left),
-            ("OPERATION", left),
-            ("TIME", right),
-            ("CALLS", right),
-            ("OUTCOME", left),
-        ]);
-        for trace in traces {
-            table.row([
-                ask::text(trace, "trace_id").to_owned(),
-                ask::utc(&trace["start"]),
-                ask::text(trace, "service").to_owned(),
-                ask::text(trace, "operation").to_owned(),
-                units::duration(ask::number(trace, "duration_ns")),
-                units::count(ask::number(trace, "calls")),
-                ask::text(trace, "outcome").to_owned(),
-            ]);
-        }
-        print!("{table}");
+        print!("{}", table(traces));
         if answer["truncated"] == true {
             eprintln!("more traces match: raise --limit, or narrow the search");
         }
         Ok(())
     }
+}
+
+/// A table of traces. Start, time and outcome are those of the call that matched, if the search was for calls.
+fn table(traces: &[Value]) -> Table<9> {
+    let (left, right) = (Align::Left, Align::Right);
+    let mut table = Table::new([
+        ("TRACE", left),
+        ("START", left),
+        ("SERVICE", left),
+        ("OPERATION", left),
+        ("TIME", right),
+        ("TRACE TIME", right),
+        ("CALLS", right),
+        ("STATUS", right),
+        ("OUTCOME", left),
+    ]);
+    for trace in traces {
+        let call = if trace["match"].is_object() { &trace["match"] } else { trace };
+        table.row([
+            ask::text(trace, "trace_id").to_owned(),
+            ask::utc(&call["start"]),
+            ask::text(trace, "service").to_owned(),
+            ask::text(trace, "operation").to_owned(),
+            units::duration(ask::number(call, "duration_ns")),
+            units::duration(ask::number(trace, "duration_ns")),
+            units::count(ask::number(trace, "calls")),
+            trace["http_status"].as_i64().map_or_else(|| "-".to_owned(), |status| status.to_string()),
+            ask::text(call, "outcome").to_owned(),
+        ]);
+    }
+    table
 }

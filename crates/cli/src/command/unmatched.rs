@@ -9,8 +9,8 @@ use tacho_server::read::unmatched::{self, Matched, TIME_MAX, Unknown};
 
 use super::ask::Server;
 
-/// The first hint about one of the selectors; `None` if the server does not answer. `asked` is the kind of the records that
-/// the command reads; `None` means any kind.
+/// The first hint about one of the selectors. `None` if there is no hint, or the server does not answer. `asked` is the kind
+/// of the records that the command reads; `None` means any kind.
 pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> Option<String> {
     let params = selectors.iter().map(|selector| ("match[]", Some(selector.clone())));
     let answer = server.get_for_hint("/api/v1/matched", params)?;

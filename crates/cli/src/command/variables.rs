@@ -46,7 +46,7 @@ pub fn of_tacho(
 pub fn warn() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for (variable, similar) in unknown(names) {
-        eprintln!("warning: no environment variable {variable} is known, it is ignored{}", meant(similar));
+        eprintln!("warning: environment variable {variable} is unknown and ignored{}", meant(similar));
     }
 }
 

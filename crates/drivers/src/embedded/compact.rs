@@ -20,7 +20,7 @@ use super::{Files, Inner};
 
 /// Bytes of rows that one write copies for the compaction.
 const STEP_BYTES: usize = 4 << 20;
-/// Minimum size of a growing segment that is ended only to be rewritten, bytes of rows.
+/// A growing segment with fewer bytes of rows is not ended early in order to be rewritten.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
 /// During writes, a segment is rewritten if more than 1/`DEAD_OF_BYTES` of its bytes are dead.
 const DEAD_OF_BYTES: u64 = 2;
@@ -167,8 +167,8 @@ impl Inner {
     }
 
     /// Finds the rows of a segment from its index. If the index is damaged or was never written, reads the whole
-    /// segment. Records damage that is new since the start, because the lost rows may be deletes that hide rows of
-    /// older segments.
+    /// segment. Notes damage that is new since the start, so that the segment is kept: the lost rows may be deletes that
+    /// hide rows of older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);

@@ -67,7 +67,7 @@ impl RowRef<'_> {
     }
 }
 
-/// End offsets of the parts of a row, computed from its head.
+/// The head of a row, with the lengths of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RowHead {
     crc: u32,
@@ -172,7 +172,7 @@ pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Opti
     (same && partition == row.partition && clustering == row.clustering).then_some(front)
 }
 
-/// Appends one batch. `each` receives the offset of every row in the batch.
+/// Appends one batch. `each` receives every row and its offset in the batch.
 pub fn put_batch<'a>(
     out: &mut Vec<u8>,
     rows: impl Iterator<Item = RowRef<'a>>,
@@ -333,7 +333,7 @@ impl Trailer {
         (magic == TRAILER_MAGIC && whole.checked_add(TRAILER_BYTES as u64)? == length).then_some(trailer)
     }
 
-    /// Whether `index` has the length and checksum that the trailer states.
+    /// Whether `index` and the trailer `last` have the checksum that the trailer states.
     pub fn fits(&self, index: &[u8], last: &[u8; TRAILER_BYTES]) -> bool {
         crc32c::crc32c_append(crc32c::crc32c(index), &last[..16]) == self.crc
     }

@@ -23,7 +23,9 @@ pub fn health(
         .unwrap_or_default()
         .into_iter()
         .partition(|name| quarantine::is_torn_end(name));
-    let has_places = |damage: &Damage| damage.places > 0 || damage.excess > 0;
+    let has_places = |damage: &Damage| damage.places > 0 || damage.excess > 0 || damage.missing > 0;
+    let places = |damage: &Damage| damage.places + u64::from(damage.missing > 0);
+    let bytes = |damage: &Damage| damage.bytes + damage.excess + damage.missing;
     Health {
         places_in: damage
             .iter()
@@ -31,8 +33,8 @@ pub fn health(
             .map(|(number, _)| file_name(*number))
             .collect(),
         damaged: manifests.iter().map(|name| (*name).to_owned()).chain(segments).collect(),
-        damaged_places: damage.values().map(|damage| damage.places).sum(),
-        damaged_bytes: damage.values().map(|damage| damage.bytes + damage.excess).sum(),
+        damaged_places: damage.values().map(places).sum(),
+        damaged_bytes: damage.values().map(bytes).sum(),
         set_aside,
         torn_ends,
         torn_bytes,

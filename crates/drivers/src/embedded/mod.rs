@@ -8,6 +8,7 @@
 
 pub mod check;
 mod compact;
+mod end;
 mod format;
 mod health;
 mod index;
@@ -114,6 +115,14 @@ impl Embedded {
     /// missing, too short, or not in the manifest; `Io` when a file cannot be read or written.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
+    }
+
+    /// Whether a directory has, or according to its manifest should have, rows. No file is created, changed or removed.
+    ///
+    /// # Errors
+    /// `Version` when a newer version wrote the directory; `Io` when a file cannot be read.
+    pub fn has_rows(path: &Path) -> Result<bool> {
+        survey::has_segments(&RealDisk, path)
     }
 
     /// Opens a directory read-only. No file is created, changed or removed.

@@ -8,14 +8,15 @@ use tacho_store::disk::{Disk, exists};
 use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
+use super::end::{self, End};
 use super::format::{BATCH_HEAD_BYTES, file_path};
 use super::index::Index;
 use super::load::{Loaded, checksum};
 use super::manifest::{Known, LOST, State};
-use super::quarantine;
+use super::quarantine::{self, Missing};
 use super::scan::{Damage, Scanned};
 use super::segments::{Active, Handles, Purpose, Segments};
-use super::survey::Survey;
+use super::survey::{Survey, add_missing};
 
 impl Segments {
     /// Opens all files of a directory and fills the index.
@@ -27,10 +28,21 @@ impl Segments {
         handles: &mut Handles,
     ) -> Result<Self> {
         let survey = Survey::read(&*disk, directory, index, handles)?;
-        let Survey { manifest, is_complete, is_accepted, manifest_damaged, files, unread, quarantine: names } =
-            survey;
+        let Survey {
+            manifest,
+            is_complete,
+            is_accepted,
+            manifest_damaged,
+            files,
+            unread,
+            quarantine: names,
+            ..
+        } = survey;
         let before = manifest.clone();
         let mut segments = Self::new(directory, disk, bytes_max, manifest);
+        if is_accepted {
+            segments.forget_end()?;
+        }
         segments.manifest_damaged = manifest_damaged;
         let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
         let aside = names.iter().filter_map(|name| quarantine::number(name));
@@ -42,6 +54,13 @@ impl Segments {
                 "copy of the damaged end of a segment: the end was cut off and may have been acknowledged before a power failure"
             );
         }
+        for name in names.iter().filter(|name| quarantine::missing(name).is_some()) {
+            let path = quarantine::path(directory).join(name);
+            tracing::error!(
+                path = %path.display(),
+                "the end of a segment is missing: to continue without its records, remove this note and restart"
+            );
+        }
         segments.take_in_quarantine(&names);
         segments.finish_removals(&unread);
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
@@ -49,6 +68,7 @@ impl Segments {
         for (number, loaded) in files {
             segments.adopt(number, newest == Some(number), loaded, handles)?;
         }
+        add_missing(&mut segments.damage, &segments.manifest, &names);
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
             // If this sync fails, it is repeated before the next row is written.
@@ -64,12 +84,24 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Removes the permission of an operator, because it applies only to the files that are missing now.
+    /// Removes the file with which an operator permits that segment files are missing ([`LOST`]). The permission applies
+    /// only to the files that are missing now.
     fn remove_permission(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {
             let path = path.display();
             tracing::warn!(%path, %error, "remove this file: while it exists, files missing later are not detected");
+        }
+    }
+
+    /// Removes `END`, because an operator permits that the end that it states is missing.
+    fn forget_end(&self) -> Result<()> {
+        let path = self.directory.join(end::FILE);
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("remove the stated end of a segment", &path, error))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -116,6 +148,10 @@ impl Segments {
         if let Some(from) = unproven.filter(|_| is_newest && !Mutation::SegmentNotRenewed.is_on()) {
             let renewed = self.disk.renew(&path, from);
             renewed.map_err(|e| Error::io("sync segment", &path, e))?;
+        }
+        if let Some(damage) = loaded.damage().filter(|damage| damage.missing > 0) {
+            let offset = self.disk.length(&path).map_err(|e| Error::io("read segment", &path, e))?;
+            self.note_missing(Missing { number, offset, bytes: damage.missing })?;
         }
         match loaded {
             Loaded::Unfinished => self.remove_unfinished(number, &path)?,
@@ -172,6 +208,10 @@ impl Segments {
         }
         let file = self.disk.open(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let synced = if marked { length - BATCH_HEAD_BYTES as u64 } else { length };
+        // If this fails, the next append begins the file.
+        if let Err(error) = self.end.begin(&*self.disk, &self.directory, End { number, bytes: synced }) {
+            tracing::warn!(%error, segment = number, "end of segment not stated");
+        }
         let mut active = Active { number, path, file, length, synced, crc, index, cut: false };
         if !marked {
             active.mark();
@@ -238,6 +278,20 @@ impl Segments {
         self.disk.cut(&path, length).map_err(|e| Error::io("cut torn segment", &path, e))?;
         self.torn_bytes += torn;
         Ok(true)
+    }
+
+    /// Writes a note about the missing end of a segment, before the manifest states that the segment has ended. Later starts
+    /// find only the note.
+    fn note_missing(&mut self, missing: Missing) -> Result<()> {
+        let note = self.for_purpose(Purpose::Freeing, |segments| {
+            quarantine::note_missing(&*segments.disk, &segments.directory, missing)
+        })?;
+        let Missing { number, offset, bytes } = missing;
+        tracing::error!(
+            path = %file_path(&self.directory, number).display(), offset, bytes, note = %note.display(),
+            "the end of a segment is missing: its records were acknowledged"
+        );
+        Ok(())
     }
 
     /// Moves an unreadable file to the quarantine. If that fails, the file stays in place and is not read.

@@ -14,6 +14,8 @@ use super::format::{SUFFIX, file_name, file_number, file_path};
 pub const DIRECTORY: &str = "quarantine";
 /// Part of the file name of a copied end of a segment.
 const TORN: &str = ".segment.torn-";
+/// Part of the file name of a note about a missing end of a segment.
+const MISSING: &str = ".missing-";
 /// Bytes copied per step.
 const PART_BYTES: usize = 1 << 20;
 
@@ -37,6 +39,58 @@ pub fn is_torn_end(name: &str) -> bool {
     name.contains(TORN)
 }
 
+/// Bytes that a segment lacks at its end. They were on disk, and the file was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    pub number: u32,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+impl Missing {
+    fn name(self) -> String {
+        let Self { number, offset, bytes } = self;
+        format!("{number:08}{MISSING}{offset}-{bytes}")
+    }
+
+    fn text(self) -> String {
+        let Self { number, offset, bytes } = self;
+        format!("tachograph missing 1\nsegment {number}\noffset {offset}\nbytes {bytes}\n")
+    }
+}
+
+/// The missing end of a segment that the file of this name notes.
+pub fn missing(name: &str) -> Option<Missing> {
+    let (number, range) = name.split_once(MISSING)?;
+    let (offset, bytes) = range.split_once('-')?;
+    let missing = Missing {
+        number: file_number(&format!("{number}{SUFFIX}"))?,
+        offset: offset.parse().ok()?,
+        bytes: bytes.parse().ok()?,
+    };
+    (missing.name() == name).then_some(missing)
+}
+
+/// Notes the missing end of a segment in the quarantine, so that each start reports it until an operator removes the note.
+/// Durable on return. If an earlier start wrote the note, nothing changes.
+pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Result<PathBuf> {
+    let quarantine = path(directory);
+    let to = quarantine.join(missing.name());
+    let note = || {
+        disk.make_directory(&quarantine)?;
+        match disk.remove(&to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = disk.open(&to)?;
+        file.append(missing.text().as_bytes())?;
+        file.sync()?;
+        disk.sync_directory(&quarantine)
+    };
+    note().map_err(|e| Error::io("note the missing end of a segment", &to, e))?;
+    Ok(to)
+}
+
 /// Moves a segment to the quarantine. Returns its new path.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathBuf> {
     let from = file_path(directory, number);
@@ -50,7 +104,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
-/// Copies the bytes of a segment that begin at `offset` to the quarantine. Returns the path of the copy. If an earlier start
+/// Copies the bytes of a segment from `offset` on to the quarantine. Returns the path of the copy. If an earlier start
 /// ended before it cut the segment, its copy is completed.
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);

@@ -1,4 +1,4 @@
-//! Finds the rows of a segment that has damaged bytes.
+//! Finds the rows of a segment file without its index. The file may have damaged bytes.
 //!
 //! Batch heads and rows have separate checksums. After a damaged place, the scan continues at the next intact batch head
 //! or row.
@@ -24,7 +24,7 @@ pub struct Scanned {
     pub index: IndexBuilder,
     /// End of the valid part.
     pub length: u64,
-    /// Bytes after the valid part without evidence that they were acknowledged.
+    /// Number of bytes after the valid part. Nothing proves that they were acknowledged.
     pub torn: u64,
     /// Whether the torn bytes may have been acknowledged. A copy of them is then kept.
     pub doubtful: bool,
@@ -48,7 +48,10 @@ pub struct Damage {
     pub changed: bool,
     /// Number of bytes after the end that the manifest states.
     pub excess: u64,
-    /// Damaged places among the rows, and their bytes. If the index is intact, damaged rows are found when they are read.
+    /// Number of bytes that were on disk after the end of the file. The file was cut off.
+    pub missing: u64,
+    /// Number of damaged places among the rows, and of their bytes. Both are 0 if the index is intact, because the file is
+    /// then not scanned; its damaged rows are found when they are read.
     pub places: u64,
     pub bytes: u64,
     /// Offset of the first damaged place.
@@ -57,7 +60,7 @@ pub struct Damage {
 
 impl Damage {
     pub const fn is_some(&self) -> bool {
-        self.header || self.index || self.changed || self.excess > 0 || self.places > 0
+        self.header || self.index || self.changed || self.excess > 0 || self.missing > 0 || self.places > 0
     }
 
     pub fn note(&mut self, from: usize, to: usize) {
@@ -70,18 +73,18 @@ impl Damage {
 
     /// Logs one line per file, because one per damaged place would be too many.
     pub fn log(&self, path: &Path) {
-        let Self { header, index, changed: _, excess, places, bytes, first } = self;
+        let Self { header, index, changed: _, excess, missing, places, bytes, first } = self;
         let path = path.display();
         tracing::error!(
-            %path, header, index, excess, places, bytes, first,
+            %path, header, index, excess, missing, places, bytes, first,
             "segment is damaged: its other parts are read, the file is kept"
         );
     }
 }
 
-/// Visits the rows of a file with this many acknowledged bytes. After these bytes, a damaged batch counts as torn and
-/// is skipped as a whole if no intact batch follows it. A `put` ends with a sync, so a following batch proves that the
-/// damaged batch was on disk. A mark, which is a batch without rows, proves the same.
+/// Passes the rows of a file to `each`. The first `acknowledged` bytes of the file are known to have been on disk. After
+/// them, the valid part ends before a damaged batch that no intact batch follows. A `put` ends with a sync, so an intact
+/// batch proves that the batches before it were on disk. A mark, which is a batch without rows, proves the same.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
@@ -99,8 +102,8 @@ fn scan_within(
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            // The head is intact but the batch is not complete, so no bytes were written after it. Apparent batches after
-            // it are parts of values.
+            // If the head is intact, the file ends inside this batch, so no bytes were written after the batch. Apparent
+            // batches after the head are parts of values.
             let is_cut_short = take_batch_head(rest(bytes, at)).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
@@ -149,7 +152,7 @@ fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
 
 struct Walk<'a> {
     bytes: &'a [u8],
-    /// Number of bytes of rows with a wrong checksum, and the limit on this number.
+    /// Bytes of failed checksum attempts, and the limit on them ([`TRIED_BYTES_MAX`]).
     tried: u64,
     tried_max: u64,
     damage: Damage,
@@ -174,7 +177,7 @@ impl<'a> Walk<'a> {
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
-    /// The row at `at`, which may be any offset.
+    /// The row at `at`, which may be any offset. `Nothing` above the limit on failed attempts.
     fn search(&mut self, at: Offset) -> Taken<'a> {
         if self.tried > self.tried_max {
             return Taken::Nothing;
@@ -211,7 +214,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Passes on the rows after the damaged batch head at `at`. Returns the position of the next intact head, or the end.
+    /// Passes the rows after the damaged batch head at `at` to `each`. Returns the position of the next intact head, or the
+    /// end.
     fn salvage(&mut self, at: Offset, each: &mut impl FnMut(Entry<'_>)) -> Offset {
         let end = self.bytes.len();
         let (mut damaged, mut next) = (at, at);
@@ -231,7 +235,8 @@ impl<'a> Walk<'a> {
                     next += row.bytes();
                     (damaged, expected) = (next, next);
                 }
-                // The lengths of this row are correct. Its content may look like rows, so it is skipped as a whole.
+                // Its lengths lead from the end of the previous row to a row, a batch or the end of the file, so this is a
+                // damaged row. Its content is not searched, because it may look like rows.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next = self.end_of_damaged(next, next + bytes);
                     expected = next;
@@ -252,8 +257,8 @@ impl<'a> Walk<'a> {
             || self.bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_)))
     }
 
-    /// Splits the rows of a batch. The last row may end after the batch: then the length of the batch is not that of
-    /// these bytes, but the row is intact.
+    /// Splits the rows of a batch. The last row may end after the batch, if other rows overwrote the rows of this head. It
+    /// counts as intact.
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
@@ -281,10 +286,11 @@ impl<'a> Walk<'a> {
         Split { sound, damaged, end: at }
     }
 
-    /// The end of a damaged row. According to the row's lengths, it ends at `by_length`, where an intact row starts or the batch
-    /// ends. If one of these lengths is damaged, the row may appear to contain the rows after it. Each of two facts proves
-    /// that: the first of these rows ends after `by_length`, or the checksum of the damaged row is correct if the damaged
-    /// row ends before the first of them.
+    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where something intact starts or the
+    /// batch ends. If one of the lengths is too large, the bytes up to `by_length` contain intact rows that follow the
+    /// damaged row. But intact rows found there may also be a part of its value. A found row follows the damaged row in two
+    /// cases: it ends after `by_length`; or with a length that ends the damaged row at the found row, the checksum of the
+    /// damaged row is correct.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {
@@ -336,7 +342,7 @@ mod tests {
     use crate::embedded::format::{Action, encode_header, mark, put_batch};
     use tacho_store::Table;
 
-    /// Bytes in which every second byte starts something that looks like the head of a long row.
+    /// Bytes in which four of sixteen offsets look like the head of a row, of up to 782 bytes.
     fn worst(bytes: usize) -> Vec<u8> {
         [0, 1]
             .repeat(bytes / 2)
@@ -381,7 +387,7 @@ mod tests {
         }
     }
 
-    /// The clustering of all rows of a file that has ended, and its damaged places.
+    /// The clustering of all rows of a file in which all bytes were acknowledged, and the damaged places.
     fn scanned(bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<(Offset, Offset)>) {
         let mut found = Vec::new();
         let scanned = scan(bytes, bytes.len(), Damage::default(), &mut |entry| {

@@ -12,6 +12,7 @@ use tacho_store::driver::Health;
 use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
+use super::end::{self, End};
 use super::format::{
     BATCH_BYTES_MAX, Entry, IndexBuilder, KEY_BYTES_MAX, RowRef, VALUE_BYTES_MAX, WITH_ROW_BYTES_MIN,
     encode_header, file_path, mark, put_batch,
@@ -54,6 +55,8 @@ pub struct Segments {
     /// Copies of the manifest that were damaged when the directory was opened.
     pub(super) manifest_damaged: Vec<&'static str>,
     pub(super) active: Option<Active>,
+    /// States the synced bytes of the growing segment.
+    pub(super) end: end::Writer,
     /// Known damage, by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
     /// Bytes that were cut off when the directory was opened.
@@ -87,6 +90,7 @@ impl Segments {
             unwritten: false,
             manifest_damaged: Vec::new(),
             active: None,
+            end: end::Writer::default(),
             damage: BTreeMap::new(),
             torn_bytes: 0,
             bytes_max,
@@ -106,7 +110,7 @@ impl Segments {
     }
 
     /// Runs a write. If the disk is full and the write helps to free space, releases the reserve and retries.
-    fn for_purpose<T>(
+    pub(super) fn for_purpose<T>(
         &mut self,
         purpose: Purpose,
         mut work: impl FnMut(&mut Self) -> Result<T>,
@@ -150,6 +154,11 @@ impl Segments {
             offsets.push(position(active.length, offset));
         });
         let unsynced = Mutation::SegmentNotSynced.is_on();
+        if Mutation::EndStatedFirst.is_on() {
+            let end = End { number: active.number, bytes: active.length + batch.len() as u64 };
+            self.end.append(&*disk, &self.directory, end);
+        }
+        let Some(active) = &mut self.active else { return Err(Error::corrupt("no active segment")) };
         let written =
             active.file.append(&batch).and_then(|()| if unsynced { Ok(()) } else { active.file.sync() });
         if let Err(error) = written {
@@ -163,7 +172,9 @@ impl Segments {
         }
         active.on_disk(&batch);
         active.synced = active.length;
+        let end = End { number: active.number, bytes: active.synced };
         active.mark();
+        self.end.append(&*disk, &self.directory, end);
         let (segment, full) = (active.number, active.length >= self.bytes_max);
         if full && let Err(error) = self.seal(purpose) {
             // The rows are safe. The next write tries to seal the segment again.
@@ -359,7 +370,8 @@ impl Segments {
         let is_more = found.bytes > known.bytes;
         if is_more {
             found.log(&file_path(&self.directory, number));
-            *known = Damage { changed: known.changed, excess: known.excess, ..found };
+            let Damage { changed, excess, missing, .. } = *known;
+            *known = Damage { changed, excess, missing, ..found };
         }
         is_more
     }
@@ -397,12 +409,13 @@ impl Segments {
     }
 }
 
-/// Syncs the last mark. It shows the next start that all bytes before it were acknowledged.
+/// Syncs the last mark and the last record of `END`. They show the next start that all bytes before them were acknowledged.
 impl Drop for Segments {
     fn drop(&mut self) {
         if let Some(active) = &mut self.active {
             let _ = active.file.sync();
         }
+        self.end.sync();
     }
 }
 
@@ -446,8 +459,10 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     });
     if let Some(row) = long {
         let lengths = [row.partition.len(), row.clustering.len(), row.value.len()];
-        let message =
-            format!("row of {lengths:?} bytes is over {KEY_BYTES_MAX} a key or {VALUE_BYTES_MAX} a value");
+        let message = format!(
+            "row has {lengths:?} bytes (partition, clustering, value), at most {KEY_BYTES_MAX} are allowed for a key and \
+             {VALUE_BYTES_MAX} for a value"
+        );
         return Err(Error::invalid(message));
     }
     let bytes: usize = rows.iter().map(RowRef::bytes).sum();

@@ -8,6 +8,7 @@ use tacho_store::disk::{Disk, exists};
 use tacho_store::driver::Health;
 use tacho_store::{Error, Result};
 
+use super::end::{self, End};
 use super::format::{
     HEADER_BYTES, IndexBuilder, WITH_ROW_BYTES_MIN, file_name, file_number, file_path, mark,
 };
@@ -15,7 +16,7 @@ use super::health::health;
 use super::index::Index;
 use super::load::{Expected, Loaded, load};
 use super::manifest::{BACKUP, FILE, Known, LOST, Manifest, State};
-use super::quarantine;
+use super::quarantine::{self, Missing};
 use super::scan::{Damage, Scanned};
 use super::segments::Handles;
 
@@ -38,6 +39,8 @@ pub struct Survey {
     pub unread: Vec<u32>,
     /// Names of the quarantined files.
     pub quarantine: Vec<String>,
+    /// Bytes of the growing segment that were on disk.
+    end: Option<End>,
 }
 
 impl Survey {
@@ -48,6 +51,8 @@ impl Survey {
     /// `Io` when a file cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
         let mut found = Manifest::read(disk, directory)?;
+        // Read before the lengths of the segments, because a server may append rows at the same time.
+        let end = stated_end(disk, directory);
         for (name, why) in &found.damaged {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
         }
@@ -82,6 +87,7 @@ impl Survey {
             files: Vec::new(),
             unread: Vec::new(),
             quarantine,
+            end: end.filter(|_| !is_accepted),
         };
         let newest = last_begun(&survey.manifest, present.iter().map(|(number, bytes)| (*number, *bytes)));
         for number in present.into_keys() {
@@ -94,12 +100,14 @@ impl Survey {
     pub fn health(&self, disk: &dyn Disk, directory: &Path) -> Health {
         let damage =
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
+        let mut damage = damage.collect();
+        add_missing(&mut damage, &self.manifest, &self.quarantine);
         let torn = |loaded: &Loaded| match loaded {
             Loaded::Scanned(scanned) => scanned.torn,
             _ => 0,
         };
         let torn_bytes = self.files.iter().map(|(_, loaded)| torn(loaded)).sum();
-        let mut health = health(disk, directory, &damage.collect(), &self.manifest_damaged, torn_bytes);
+        let mut health = health(disk, directory, &damage, &self.manifest_damaged, torn_bytes);
         let unknown = self.files.iter().filter(|(_, loaded)| matches!(loaded, Loaded::Unknown));
         health.set_aside.extend(unknown.map(|(number, _)| file_name(*number)));
         health
@@ -123,7 +131,8 @@ impl Survey {
         let file = disk.open_to_read(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let ended = !is_newest || known.is_some_and(|known| known.state != State::Growing);
         let length = file.length().map_err(|e| Error::io("read segment", &path, e))?;
-        let expected = Expected { number, known, length, ended };
+        let expected =
+            Expected { number, known: known.map(|known| known.with_end(number, self.end)), length, ended };
         let mut loaded = load(&path, &*file, expected, |entry| index.apply(number, &entry))?;
         if ended && let Loaded::Scanned(scanned) = &mut loaded {
             // Only the growing segment needs its index in memory, and there may be many other segments.
@@ -150,17 +159,53 @@ impl Loaded {
     }
 }
 
+/// The end of the growing segment according to `END`. If `END` cannot be read, a missing end is not detected.
+fn stated_end(disk: &dyn Disk, directory: &Path) -> Option<End> {
+    let path = directory.join(end::FILE);
+    match end::read(disk, directory) {
+        Ok(found) => found.end,
+        Err(error) => {
+            let path = path.display();
+            tracing::warn!(%path, %error, "not read: if the end of the growing segment is missing, this is not detected");
+            None
+        }
+    }
+}
+
+/// Adds the missing ends of segments that earlier starts found.
+pub fn add_missing(damage: &mut BTreeMap<u32, Damage>, manifest: &Manifest, quarantine: &[String]) {
+    let is_live = |number: u32| manifest.files.get(&number).is_some_and(|known| known.state.is_live());
+    let missing = quarantine.iter().filter_map(|name| quarantine::missing(name));
+    for Missing { number, bytes, .. } in missing.filter(|missing| is_live(missing.number)) {
+        damage.entry(number).or_default().missing = bytes;
+    }
+}
+
+/// Whether a directory has, or according to its manifest should have, a segment with rows.
+///
+/// # Errors
+/// `Version` when a newer version wrote the manifest; `Io` when a file cannot be read.
+pub fn has_segments(disk: &dyn Disk, directory: &Path) -> Result<bool> {
+    if !exists(disk, directory).map_err(|e| Error::io("list segments", directory, e))? {
+        return Ok(false);
+    }
+    let manifest = Manifest::read(disk, directory)?.manifest.unwrap_or_default();
+    let with_rows = |bytes: u64| bytes >= WITH_ROW_BYTES_MIN;
+    Ok(manifest.files.values().any(|known| known.state.is_live())
+        || list(disk, directory)?.into_values().any(with_rows))
+}
+
 /// The existing segments and their lengths, by number.
 pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
-    let failed = |e| Error::io("list segments", directory, e);
     let mut present = BTreeMap::new();
-    for name in disk.list(directory).map_err(failed)? {
+    for name in disk.list(directory).map_err(|e| Error::io("list segments", directory, e))? {
         let Some(number) = name.to_str().and_then(file_number) else { continue };
-        match disk.length(&directory.join(&name)) {
+        let path = directory.join(&name);
+        match disk.length(&path) {
             Ok(bytes) => drop(present.insert(number, bytes)),
             // A server removed the file in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(Error::io("read segment", &path, error)),
         }
     }
     Ok(present)

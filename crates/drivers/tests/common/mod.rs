@@ -46,6 +46,22 @@ impl Bench {
         self.try_open().await.unwrap()
     }
 
+    /// Opens the driver and puts a row, on a disk that stops after a number of operations. Whether both succeeded. If not, the
+    /// power fails, and the disk works again.
+    pub async fn starts_within(&self, operations: u64) -> bool {
+        self.disk.set_operations(operations);
+        // The start may fail, or report that it cannot write the manifest.
+        let put = match self.try_open().await {
+            Ok(driver) => driver.put(vec![row(50, b"after")]).await,
+            Err(error) => Err(error),
+        };
+        if put.is_err() {
+            self.disk.set_operations(u64::MAX);
+            self.disk.lose_unsynced().unwrap();
+        }
+        put.is_ok()
+    }
+
     pub fn segments(&self) -> Vec<PathBuf> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         let mut files: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "segment")).collect();
@@ -67,6 +83,12 @@ impl Bench {
         std::fs::remove_dir_all(self.directory.path()).unwrap();
         std::fs::create_dir(self.directory.path()).unwrap();
         files.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+    }
+
+    /// Removes `END`. A power failure may do this, because the file is not synced. Then nothing shows that the last batch was
+    /// acknowledged.
+    pub fn forget_end(&self) {
+        std::fs::remove_file(self.directory.path().join("END")).unwrap();
     }
 
     pub fn bytes(&self) -> u64 {

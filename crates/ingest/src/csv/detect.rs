@@ -93,7 +93,8 @@ type Row = (usize, u64, Vec<String>);
 /// of the columns.
 ///
 /// # Errors
-/// If a setting cannot be detected; the error names the option that sets it. Also if the header would be misread.
+/// If the first row is not UTF-8, the header or all rows are missing, or the header would be misread. If a setting cannot be
+/// detected; the error names the option that sets it.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
@@ -313,7 +314,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     // The decimal point of other files decides here too.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
-    // A comma between cells is the delimiter; any other comma may be the decimal point.
+    // If the comma delimits cells, a comma in a value is probably not the decimal point. In other files it may be.
     let with_comma = values.iter().filter(|cell| delimiter != b',' && cell.contains(','));
     let two_readings = |other: &Numbers| {
         with_comma.clone().any(|cell| match (value(numbers, cell), value(*other, cell)) {

@@ -123,7 +123,8 @@ impl Csv {
     /// of names, it also has the name.
     ///
     /// # Errors
-    /// If a column of the header cannot be a series; the error names the column.
+    /// If a column of the header cannot be a series; the error names the column. If a long file has neither a column of names
+    /// nor a name in `base`.
     pub fn new(
         header: Vec<String>,
         dialect: Dialect,

@@ -136,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn samples_that_represent_many_are_counted() {
+fn samples_that_are_aggregates_are_counted() {
     let line = |within: &str| {
         format!(r#"{{"metric":{{"__name__":"a"}},"values":[1,2],"timestamps":[1,2]{within}}}"#) + "\n"
     };

@@ -11,8 +11,8 @@
 //!
 //! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
 //! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
-//! this head first; if the bytes of head and fields are equal, nothing is unescaped, copied or hashed again. Step
-//! before: `server/src/http/`. Step after: the store takes the batch.
+//! this head first; if the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
+//! again. Step before: `server/src/http/`. Step after: the store takes the batch.
 
 mod batch;
 mod cursor;
@@ -66,8 +66,18 @@ const PLAUSIBLE: std::ops::Range<i64> = 315_532_800..4_102_444_800;
 /// overlap. If they are read as ns, they are in January and February 1970.
 const LARGER_UNITS: [(&str, i64); 3] = [("s", 1), ("ms", 1_000), ("us", 1_000_000)];
 
+/// The first time in ns that is too large to be a plausible time in any of the larger units.
+const CERTAIN_NS: i64 = PLAUSIBLE.end * 1_000_000;
+
 /// The reason why a time without a stated unit is probably not in ns.
+#[inline]
 fn doubt(time: i64) -> Option<String> {
+    // Almost every line ends here. The divisions below would take 5 % of the time of a short line.
+    if time >= CERTAIN_NS { None } else { doubt_small(time) }
+}
+
+#[cold]
+fn doubt_small(time: i64) -> Option<String> {
     let (unit, per_second) =
         LARGER_UNITS.into_iter().find(|(_, per_second)| PLAUSIBLE.contains(&(time / per_second)))?;
     let year = |ns: i128| {

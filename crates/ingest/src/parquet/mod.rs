@@ -180,6 +180,12 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         self.place
     }
 
+    /// Number of rows of the file before the position. The rows of a row group are read with its first part of columns.
+    pub fn rows_read(&self) -> u64 {
+        let Place { group, part, row } = self.place;
+        self.before + if part == 0 { row } else { self.rows_of(group) }
+    }
+
     /// Continues at a position that [`Self::place`] returned. A position outside the file means the end of the file.
     pub fn seek(&mut self, place: Place) {
         self.before = (0..place.group).map(|group| self.rows_of(group)).sum();

@@ -245,8 +245,10 @@ fn row_groups_are_bounded_and_reading_resumes_anywhere() {
     let file = writer.finish().unwrap();
     let mut first = open(&file, &Given::default()).unwrap();
     let mut places = vec![Place::default()];
-    let mut blocks = Vec::new();
+    let (mut blocks, mut rows_read) = (Vec::new(), 0);
     while let Some(rows) = first.next_rows() {
+        rows_read += rows.block.rows;
+        assert_eq!(first.rows_read(), rows_read);
         blocks.push(rows.block);
         places.push(first.place());
     }
@@ -254,6 +256,7 @@ fn row_groups_are_bounded_and_reading_resumes_anywhere() {
     for (nth, place) in places.iter().enumerate() {
         let mut again = open(&file, &Given::default()).unwrap();
         again.seek(*place);
+        assert_eq!(again.rows_read(), blocks.iter().take(nth).map(|block| block.rows).sum::<u64>());
         let mut rest = Vec::new();
         while let Some(rows) = again.next_rows() {
             rest.push(rows.block);

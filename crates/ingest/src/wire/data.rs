@@ -74,7 +74,7 @@ impl Sequence {
     /// data.
     ///
     /// # Errors
-    /// `Malformed` for a number that is too far above the last number.
+    /// `Number` for a number that is too far above the last number.
     pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
         let most = self.taken.saturating_add(SEQ_JUMP_MAX).max(if self.begins { SEQ_FIRST_MAX } else { 0 });
         if seq > most {

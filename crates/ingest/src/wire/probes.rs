@@ -78,7 +78,7 @@ pub struct RuleOutcome {
     pub fault: String,
 }
 
-/// An operation that the client itself switched to aggregation.
+/// An operation that the client itself switched to aggregation or off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub operation: String,
@@ -93,7 +93,7 @@ pub struct Probed {
     pub revision: u64,
     pub on: u64,
     pub aggregated: u64,
-    /// Number of methods that a rule switched off.
+    /// Number of methods that a rule or the client switched off.
     pub off: u64,
     pub rules: Vec<RuleOutcome>,
     pub moved: Vec<Moved>,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_limited() {
+    fn rules_and_operations_of_probed_are_limited() {
         let rule = RuleOutcome { rule: 1, matched: 2, fault: String::new() };
         let moved = Moved { operation: "a.b".into(), reason: "rate".into(), since: 7 };
         let cases = [

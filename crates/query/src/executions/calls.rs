@@ -15,8 +15,8 @@ pub(super) struct Visit<'a> {
     /// Index of the call in the shape.
     pub(super) position: usize,
     pub(super) start: Timestamp,
-    /// Self time in this row, ns. For the call that was innermost when the row starts, it includes the time since the
-    /// last event of the previous part.
+    /// Self time in this row, ns. For the call that was innermost when the row starts, a walker over blocks in memory includes
+    /// the time since the last event of the previous part.
     pub(super) self_ns: u64,
     /// `None` when the call is still open at the end of the row; a later part may hold its exit.
     pub(super) end: Option<Timestamp>,
@@ -73,6 +73,11 @@ impl Walker {
     /// Creates a walker for the rows of these blocks. It first finds the ends of all parts that are followed by another part.
     pub(super) fn over(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
+    }
+
+    /// Enter time of a call of the row that was walked last.
+    pub(super) fn start(&self, position: usize) -> Timestamp {
+        self.starts[position]
     }
 
     /// Calls `visit` for each call of `row`: first for the ended calls in order of their exits, then for the open

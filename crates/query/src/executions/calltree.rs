@@ -11,6 +11,7 @@ use tacho_model::{Operation, OperationKind};
 
 use super::awaited;
 use super::calls::{Visit, Walker};
+use super::causes::Causes;
 use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
 use crate::{Cancel, Error};
@@ -57,6 +58,7 @@ struct Node {
     errors: u64,
     total_ns: u64,
     self_ns: u64,
+    served_ns: u64,
 }
 
 /// Position of a call in the tree.
@@ -90,6 +92,9 @@ struct Tree<'a> {
 /// outermost calls of that operation.
 pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Result<CallTree, Error> {
     let mut tree = Tree::new(blocks, filter, Parents::new(blocks, cancel)?);
+    let mut causes = Causes::new(usize::MAX);
+    blocks.iter().for_each(|source| causes.gather(source.source(), true));
+    causes.sort();
     let mut walker = Walker::over(blocks, cancel)?;
     for source in awaited(blocks, cancel) {
         let (block, source) = source?;
@@ -99,7 +104,7 @@ pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Res
             walker.walk(r, |visit| {
                 if let (Spot::Node(node), true) = (spots[visit.position], filter.range.contains(visit.start))
                 {
-                    tree.nodes[node].add(&visit);
+                    tree.nodes[node].add(&visit, causes.served(source.source(), r, &visit));
                 }
             });
         }
@@ -109,11 +114,13 @@ pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Res
 
 impl Node {
     const fn new(parent: usize, depth: u32, operation: u32) -> Self {
-        Self { parent, depth, operation, count: 0, errors: 0, total_ns: 0, self_ns: 0 }
+        Self { parent, depth, operation, count: 0, errors: 0, total_ns: 0, self_ns: 0, served_ns: 0 }
     }
 
-    fn add(&mut self, visit: &Visit<'_>) {
+    /// `served_ns`: the part of the call's self time during which a recorded server worked.
+    fn add(&mut self, visit: &Visit<'_>, served_ns: u64) {
         self.self_ns = self.self_ns.saturating_add(visit.self_ns);
+        self.served_ns = self.served_ns.saturating_add(served_ns);
         if let Some(duration) = visit.duration() {
             self.count += 1;
             self.errors += u64::from(visit.call.failed);
@@ -183,7 +190,7 @@ impl<'a> Tree<'a> {
     /// Like [`Tree::below`], if the cause of the row was already searched. `cause` holds the causing row, the spot below
     /// which its outermost calls are placed, and the index of the causing call in that row. `None` if no cause was found.
     fn hang(&mut self, place: Place, cause: Option<((Place, Spot), usize)>) -> Spot {
-        let taken = self.filter.takes_service(&self.blocks[place.block as usize]);
+        let taken = self.filter.takes_service(self.blocks[place.block as usize].service());
         let first = if taken { TOP } else { Spot::Outside };
         let Some(((above, below), position)) = cause else { return first };
         if below == Spot::Outside {
@@ -257,7 +264,7 @@ impl<'a> Tree<'a> {
                 count: node.count,
                 errors: node.errors,
                 total_ns: node.total_ns,
-                self_ns: node.self_ns,
+                self_ns: node.self_ns.saturating_sub(node.served_ns),
                 children: below,
             });
         }

@@ -1,16 +1,17 @@
 //! Which operations call each other, and which services call each other and their databases?
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tacho_chunk::RowRef;
-use tacho_model::{Operation, OperationKind};
+use tacho_model::{Operation, OperationKind, Timestamp};
 
-use super::awaited;
 use super::calls::{Visit, Walker};
-use super::parents::{Parents, Place};
-use super::source::{Filter, SourceBlock, Table};
-use crate::{Cancel, Error};
+use super::causes::{CAUSES_MAX, Causes};
+use super::fold::{Fold, Scope};
+use super::operations::gap;
+use super::parts::{Met, Parts, is_open};
+use super::source::{Filter, Source, Table};
 
 /// What a node of the graph represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ struct Figures {
     errors: u64,
     total_ns: u64,
     self_ns: u64,
+    /// The part of `self_ns` during which a recorded server worked.
+    served_ns: u64,
 }
 
 impl Figures {
@@ -84,100 +87,188 @@ struct Target {
     edge: Option<u32>,
 }
 
-struct Builder<'a> {
-    blocks: &'a [SourceBlock],
-    level: Level,
-    nodes: Table<Key, Figures>,
-    edges: Table<(u32, u32), Figures>,
-    /// For each block: the node of each operation of the block.
-    numbers: Vec<Vec<u32>>,
-    targets: HashMap<(u32, usize), Arc<[Target]>>,
+/// The passes over the blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Start,
+    /// Collects the segments that have a parent. Until the first one is found, it also counts all calls, because most programs
+    /// have no such segments.
+    Gather,
+    /// Finds the calls that caused these segments.
+    Resolve,
+    /// Counts all calls.
+    Count,
+    End,
 }
 
 /// The graph of the calls that were entered in the range. If the filter has a service or operation, the graph has the
 /// nodes of that service or operation, and their neighbours.
-pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level, cancel: &Cancel) -> Result<Graph, Error> {
-    let parents = Parents::new(blocks, cancel)?;
-    let mut builder = Builder::new(blocks, level);
-    let mut walker = Walker::over(blocks, cancel)?;
-    for source in awaited(blocks, cancel) {
-        let (block, source) = source?;
-        for r in source.block.rows() {
-            let cause = r.parent().and_then(|parent| parents.find(blocks, r.trace(), parent));
-            let near = cause.is_some_and(|(place, _)| filter.takes_service(&blocks[place.block as usize]));
-            if near || filter.takes_service(source) {
-                let caller = cause.map(|(place, position)| builder.node_of(place, position));
-                builder.add(block, r, caller, filter, &mut walker);
+pub struct Graphing {
+    filter: Filter,
+    level: Level,
+    pass: Pass,
+    causes: Causes,
+    nodes: Table<Key, Figures>,
+    edges: Table<(u32, u32), Figures>,
+    walker: Walker,
+    /// Time of the last event of a part; node of the innermost carried call of the next part, and the time of its first event.
+    parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
+}
+
+/// The nodes of the operations of a block, and the targets of the calls of its shapes, once they are needed.
+struct Targets {
+    numbers: Vec<u32>,
+    shapes: Vec<Option<Box<[Target]>>>,
+}
+
+impl Graphing {
+    pub fn new(filter: Filter, level: Level) -> Self {
+        Self::within(filter, level, CAUSES_MAX)
+    }
+
+    /// `causes_max`: limit on the segments with a parent in one round.
+    pub(super) fn within(filter: Filter, level: Level, causes_max: usize) -> Self {
+        Self {
+            filter,
+            level,
+            pass: Pass::Start,
+            causes: Causes::new(causes_max),
+            nodes: Table::new(),
+            edges: Table::new(),
+            walker: Walker::default(),
+            parts: Parts::default(),
+        }
+    }
+
+    fn numbers(&mut self, source: Source<'_>) -> Vec<u32> {
+        let service: Arc<str> = source.service().into();
+        let Self { level, nodes, .. } = self;
+        let number = |operation| nodes.position(key(&service, operation, *level), Figures::default);
+        source.block.operations().iter().map(number).collect()
+    }
+
+    fn count(&mut self, source: Source<'_>, numbers: Vec<u32>) {
+        let mut targets = Targets { numbers, shapes: vec![None; source.block.shapes().len()] };
+        let is_taken = self.filter.takes_service(source.service());
+        let rounds = self.causes.rounds;
+        for row in source.block.rows().filter(|row| rounds.takes(row.trace())) {
+            let cause = row.parent().and_then(|parent| self.causes.caller(row.trace(), parent));
+            let near =
+                cause.is_some_and(|node| self.filter.takes_service(&self.nodes.rows[node as usize].0.0));
+            if near || is_taken {
+                self.add_row(source, row, cause, &mut targets);
             }
         }
     }
-    Ok(builder.finish(filter))
-}
-
-impl<'a> Builder<'a> {
-    fn new(blocks: &'a [SourceBlock], level: Level) -> Self {
-        let mut nodes = Table::new();
-        let number = |source: &SourceBlock| {
-            let service: Arc<str> = source.service().into();
-            let all = source.block.operations().iter();
-            all.map(|operation| nodes.position(key(&service, operation, level), Figures::default)).collect()
-        };
-        let numbers = blocks.iter().map(number).collect();
-        Self { blocks, level, nodes, edges: Table::new(), numbers, targets: HashMap::new() }
-    }
-
-    fn node_of(&self, place: Place, position: usize) -> u32 {
-        let operation = place.row(self.blocks).shape().calls()[position].operation;
-        self.numbers[place.block as usize][operation as usize]
-    }
 
     /// Adds the calls of a row. `cause` is the node of the call that caused the segment.
-    fn add(&mut self, block: u32, row: RowRef<'_>, cause: Option<u32>, filter: &Filter, walker: &mut Walker) {
-        let targets = self.targets(block, row.shape_index());
-        let level = self.level;
-        walker.walk(row, |visit| {
+    fn add_row(&mut self, source: Source<'_>, row: RowRef<'_>, cause: Option<u32>, all: &mut Targets) {
+        let Self { filter, level, causes, nodes, edges, walker, parts, .. } = self;
+        let targets = all.of(source, row.shape_index(), *level, edges);
+        let last = walker.walk(row, |visit| {
             if !filter.range.contains(visit.start) {
                 return;
             }
             let target = targets[visit.position];
-            let figures = self.nodes.value(target.node);
+            let figures = nodes.value(target.node);
             figures.self_ns = figures.self_ns.saturating_add(visit.self_ns);
+            figures.served_ns = figures.served_ns.saturating_add(causes.served(source, row, &visit));
             let caller = target.caller.or(cause);
-            if counts(level, caller, target.node) {
+            if counts(*level, caller, target.node) {
                 figures.add(&visit);
             }
             // Only the edge to an outermost call depends on the row.
             let edge = target.edge.or_else(|| {
                 let from = cause.filter(|_| target.caller.is_none())?;
-                counts(level, Some(from), target.node)
-                    .then(|| self.edges.position((from, target.node), Figures::default))
+                counts(*level, Some(from), target.node)
+                    .then(|| edges.position((from, target.node), Figures::default))
             });
             if let Some(edge) = edge {
-                self.edges.value(edge).add(&visit);
+                edges.value(edge).add(&visit);
             }
         });
+        let mut wait = |(end, (node, start)): (Timestamp, (Option<u32>, Timestamp))| {
+            let Some(node) = node else { return };
+            let figures = nodes.value(node);
+            figures.self_ns = figures.self_ns.saturating_add(gap(end, start));
+        };
+        if let Some(innermost) = row.shape().carried().len().checked_sub(1) {
+            let is_counted = filter.range.contains(walker.start(innermost));
+            let node = is_counted.then_some(targets[innermost].node);
+            parts.start(row, (node, row.start())).into_iter().for_each(&mut wait);
+        }
+        if is_open(row)
+            && let Met::Pair(end, start) = parts.end(row, last)
+        {
+            wait((end, start));
+        }
+    }
+}
+
+impl Targets {
+    /// The targets of the calls of a shape.
+    fn of(
+        &mut self,
+        source: Source<'_>,
+        shape: usize,
+        level: Level,
+        edges: &mut Table<(u32, u32), Figures>,
+    ) -> &[Target] {
+        let Self { numbers, shapes } = self;
+        shapes[shape].get_or_insert_with(|| {
+            let calls = source.block.shapes()[shape].calls();
+            let mut targets = Vec::with_capacity(calls.len());
+            for call in calls {
+                let node = numbers[call.operation as usize];
+                let caller = call.parent.map(|parent| numbers[calls[parent as usize].operation as usize]);
+                let from = caller.filter(|_| counts(level, caller, node));
+                let edge = from.map(|from| edges.position((from, node), Figures::default));
+                targets.push(Target { node, caller, edge });
+            }
+            targets.into()
+        })
+    }
+}
+
+impl Fold for Graphing {
+    type Answer = Graph;
+
+    fn pass(&mut self) -> Option<Scope> {
+        self.pass = match self.pass {
+            Pass::Start => Pass::Gather,
+            Pass::Gather if !self.causes.is_used => Pass::End,
+            Pass::Gather => {
+                self.causes.sort();
+                if self.causes.is_empty() { Pass::Count } else { Pass::Resolve }
+            }
+            Pass::Resolve => Pass::Count,
+            Pass::Count if self.causes.next_round() => Pass::Gather,
+            Pass::Count | Pass::End => Pass::End,
+        };
+        (self.pass != Pass::End).then_some(Scope::All)
     }
 
-    fn targets(&mut self, block: u32, shape: usize) -> Arc<[Target]> {
-        if let Some(targets) = self.targets.get(&(block, shape)) {
-            return Arc::clone(targets);
+    fn add_source(&mut self, source: Source<'_>) {
+        if self.pass == Pass::Gather {
+            let was_used = self.causes.is_used;
+            self.causes.gather(source, false);
+            if was_used {
+                return;
+            }
+            if self.causes.is_used {
+                (self.nodes, self.edges, self.parts) = (Table::new(), Table::new(), Parts::default());
+                return;
+            }
         }
-        let numbers = &self.numbers[block as usize];
-        let calls = self.blocks[block as usize].block.shapes()[shape].calls();
-        let mut targets = Vec::with_capacity(calls.len());
-        for call in calls {
-            let node = numbers[call.operation as usize];
-            let caller = call.parent.map(|parent| numbers[calls[parent as usize].operation as usize]);
-            let from = caller.filter(|_| counts(self.level, caller, node));
-            let edge = from.map(|from| self.edges.position((from, node), Figures::default));
-            targets.push(Target { node, caller, edge });
+        let numbers = self.numbers(source);
+        match self.pass {
+            Pass::Resolve => self.causes.resolve(source, &numbers),
+            _ => self.count(source, numbers),
         }
-        let targets: Arc<[Target]> = targets.into();
-        self.targets.insert((block, shape), Arc::clone(&targets));
-        targets
     }
 
-    fn finish(self, filter: &Filter) -> Graph {
+    fn finish(self) -> Graph {
+        let filter = &self.filter;
         let keys: Vec<Key> = self.nodes.rows.iter().map(|(key, _)| key.clone()).collect();
         let asked = |node: u32| filter.takes_operation(&keys[node as usize].1);
         let edges: Vec<((u32, u32), Figures)> = self
@@ -235,6 +326,7 @@ fn counts(level: Level, caller: Option<u32>, node: u32) -> bool {
 fn node(key: Key, figures: Figures) -> GraphNode {
     let id = id(&key);
     let (service, operation, kind) = key;
-    let Figures { count, errors, total_ns, self_ns } = figures;
+    let Figures { count, errors, total_ns, self_ns, served_ns } = figures;
+    let self_ns = self_ns.saturating_sub(served_ns);
     GraphNode { id, service, operation, kind, count, errors, total_ns, self_ns }
 }

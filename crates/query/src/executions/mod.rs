@@ -1,15 +1,14 @@
 //! Which traces, operations, call trees and dependencies do these executions show?
 //!
-//! Each question is one function over [`SourceBlock`]s that the caller fetched. It returns plain data with the same
-//! fields as the answer in `docs/api.md`. A block holds rows; a row is one part of a segment. Rows with the same sequence
-//! of events share a shape. Blocks may extend beyond the requested range. A call belongs to the range if its enter event
-//! is in the range.
-//!
-//! Each function polls for cancellation, at least once per block.
+//! Most questions are answered by a [`Fold`], which sees each block only for a moment. A trace and the call tree are functions
+//! over [`SourceBlock`]s in memory. The answers are plain data with the same fields as in `docs/api.md`. A block holds rows; a
+//! row is one part of a segment. Rows with the same sequence of events share a shape. Blocks may extend beyond the requested
+//! range. A call belongs to the range if its enter event is in the range.
 //!
 //! **Self time** of a call: the time during which it was the innermost open call of its thread. The time of calls that
-//! it makes on this thread is subtracted. The time of work that it hands to other threads or services is not
-//! subtracted: during that work, the call either waits or continues in parallel.
+//! it makes on this thread is subtracted. From a call of kind http-client, the time of the recorded http-server call that it
+//! caused is subtracted, too. The time of other work that it hands to other threads or services is not subtracted: during
+//! that work, the call either waits or continues in parallel.
 //!
 //! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store. Step after:
 //! `server/src/http/executions/answer.rs`, which writes JSON.
@@ -18,24 +17,33 @@ use crate::{Cancel, Error};
 
 mod calls;
 mod calltree;
+mod causes;
 mod dot;
 mod durations;
+mod fold;
+mod found;
 mod graph;
 mod operations;
 mod parents;
+mod parts;
+mod rootless;
 mod search;
 mod services;
 mod source;
 mod timeline;
+mod top;
 mod trace;
 
 pub use calltree::{CallTree, CallTreeNode, calltree};
-pub use graph::{Graph, GraphEdge, GraphNode, Level, graph};
-pub use operations::{OperationPoint, OperationStats, operations};
-pub use search::{Search, SearchResult, TraceSummary, search};
-pub use services::{ServicePoint, ServiceStats, services};
-pub use source::{Filter, Outcome, SourceBlock};
-pub use trace::{SPANS_MAX, Span, Trace, holds, trace};
+pub use fold::{Fold, Scope, over};
+pub use found::{Match, TraceSummary};
+pub use graph::{Graph, GraphEdge, GraphNode, Graphing, Level};
+pub use operations::{OperationPoint, OperationStats, Operations};
+pub use search::{Search, SearchResult, Searching};
+pub use services::{ServicePoint, ServiceStats, Services};
+pub use source::{Filter, Outcome, Source, SourceBlock};
+pub use top::Order;
+pub use trace::{SPANS_MAX, Span, Trace, trace};
 
 /// The blocks with their indexes. Yields an error if the query is cancelled.
 fn awaited<'a>(

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Operation, OperationKind};
+use tacho_chunk::RowRef;
+use tacho_model::{Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
+use super::causes::{CAUSES_MAX, Causes};
 use super::durations::Durations;
-use super::source::{Filter, SourceBlock, Table};
+use super::fold::{Fold, Scope};
+use super::parts::{Met, Parts, is_open};
+use super::source::{Filter, Source, Table, refused};
 use super::timeline::Steps;
-use crate::{Cancel, Error};
 
 /// Figures of one operation of a service over the range.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,8 @@ pub struct OperationStats {
     /// Completed calls.
     pub count: u64,
     pub errors: u64,
+    /// Calls with a status from 400 to 499. They are not errors.
+    pub refused: u64,
     pub p50_ns: u64,
     pub p95_ns: u64,
     pub p99_ns: u64,
@@ -41,17 +46,28 @@ pub struct OperationPoint {
 struct Gathered {
     durations: Durations,
     errors: u64,
+    refused: u64,
     count: u64,
     total_ns: u64,
     self_ns: u64,
+    /// The part of `self_ns` during which a recorded server worked.
+    served_ns: u64,
     /// Calls and failed calls per step.
     steps: Vec<(u64, u64)>,
 }
 
 impl Gathered {
     fn new(steps: Steps) -> Self {
-        let steps = vec![(0, 0); steps.len];
-        Self { durations: Durations::default(), errors: 0, count: 0, total_ns: 0, self_ns: 0, steps }
+        Self {
+            durations: Durations::default(),
+            errors: 0,
+            refused: 0,
+            count: 0,
+            total_ns: 0,
+            self_ns: 0,
+            served_ns: 0,
+            steps: vec![(0, 0); steps.len],
+        }
     }
 
     fn add(&mut self, visit: &Visit<'_>, step: Option<usize>) {
@@ -77,58 +93,184 @@ impl Gathered {
             kind: operation.kind,
             count: self.count,
             errors: self.errors,
+            refused: self.refused,
             p50_ns,
             p95_ns,
             p99_ns,
             min_ns: self.durations.min(),
             max_ns: self.durations.max(),
             total_ns: self.total_ns,
-            self_ns: self.self_ns,
+            self_ns: self.self_ns.saturating_sub(self.served_ns),
             timeline: self.steps.into_iter().enumerate().map(point).collect(),
         }
     }
 }
 
-/// Figures of each operation with at least one completed call, by descending total time. If `kind` is set, only
-/// operations of that kind.
-pub fn operations(
-    blocks: &[SourceBlock],
-    filter: &Filter,
+/// The passes over the blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Start,
+    /// Counts all calls.
+    Count,
+    /// Collects the segments that served a request.
+    Gather,
+    /// Finds the client calls of these segments.
+    Discount,
+    End,
+}
+
+/// Figures of each operation with at least one completed call, by descending total time.
+pub struct Operations {
+    filter: Filter,
     kind: Option<OperationKind>,
-    cancel: &Cancel,
-) -> Result<Vec<OperationStats>, Error> {
-    let steps = Steps::new(filter.range);
-    let mut table: Table<(Arc<str>, Operation), Gathered> = Table::new();
-    let mut walker = Walker::over(blocks, cancel)?;
-    for source in filter.blocks(blocks, cancel) {
-        let source = source?;
+    pass: Pass,
+    steps: Steps,
+    table: Table<(Arc<str>, Operation), Gathered>,
+    walker: Walker,
+    /// Time of the last event of a part; index of the operation of the innermost carried call of the next part, and the time
+    /// of its first event.
+    parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
+    causes: Causes,
+    /// Whether one of the operations is an HTTP client call.
+    has_clients: bool,
+}
+
+impl Operations {
+    /// If `kind` is set, only operations of that kind.
+    pub fn new(filter: Filter, kind: Option<OperationKind>) -> Self {
+        Self::within(filter, kind, CAUSES_MAX)
+    }
+
+    /// `causes_max`: limit on the segments that served a request in one round.
+    pub(super) fn within(filter: Filter, kind: Option<OperationKind>, causes_max: usize) -> Self {
+        Self {
+            steps: Steps::new(filter.range),
+            filter,
+            kind,
+            pass: Pass::Start,
+            table: Table::new(),
+            walker: Walker::default(),
+            parts: Parts::default(),
+            causes: Causes::new(causes_max),
+            has_clients: false,
+        }
+    }
+
+    /// Indexes of the operations of a block; `None` for operations that are not requested.
+    fn numbers(&mut self, source: Source<'_>) -> Vec<Option<u32>> {
         let service: Arc<str> = source.service().into();
-        let wanted =
-            |o: &Operation| filter.takes_operation(&o.name) && kind.is_none_or(|kind| kind == o.kind);
-        let numbers: Vec<Option<u32>> = source
-            .block
-            .operations()
-            .iter()
-            .map(|o| {
-                wanted(o).then(|| table.position((Arc::clone(&service), o.clone()), || Gathered::new(steps)))
-            })
-            .collect();
-        for row in source.block.rows() {
+        let (steps, mut numbers) = (self.steps, vec![]);
+        for operation in source.block.operations() {
+            let wanted = self.filter.takes_operation(&operation.name)
+                && self.kind.is_none_or(|kind| kind == operation.kind);
+            self.has_clients |= wanted && operation.kind == OperationKind::HttpClient;
+            let key = || (Arc::clone(&service), operation.clone());
+            numbers.push(wanted.then(|| self.table.position(key(), || Gathered::new(steps))));
+        }
+        numbers
+    }
+
+    fn count(&mut self, row: RowRef<'_>, numbers: &[Option<u32>]) {
+        let Self { filter, steps, table, walker, parts, .. } = self;
+        let last = walker.walk(row, |visit| {
+            let Some(number) = numbers[visit.call.operation as usize] else { return };
+            if filter.range.contains(visit.start) {
+                table.value(number).add(&visit, steps.index(visit.start));
+            }
+        });
+        for position in refused(row) {
+            let number = numbers[row.shape().calls()[position].operation as usize];
+            if let Some(number) = number.filter(|_| filter.range.contains(walker.start(position))) {
+                table.value(number).refused += 1;
+            }
+        }
+        let mut wait = |(end, (number, start)): (Timestamp, (Option<u32>, Timestamp))| {
+            let Some(number) = number else { return };
+            let figures = table.value(number);
+            figures.self_ns = figures.self_ns.saturating_add(gap(end, start));
+        };
+        if let Some(innermost) = row.shape().carried().len().checked_sub(1) {
+            let number = numbers[row.shape().calls()[innermost].operation as usize];
+            let number = number.filter(|_| filter.range.contains(walker.start(innermost)));
+            parts.start(row, (number, row.start())).into_iter().for_each(&mut wait);
+        }
+        if is_open(row)
+            && let Met::Pair(end, start) = parts.end(row, last)
+        {
+            wait((end, start));
+        }
+    }
+
+    fn discount(&mut self, source: Source<'_>, numbers: &[Option<u32>]) {
+        let Self { filter, table, walker, causes, .. } = self;
+        for row in source.block.rows().filter(|row| causes.rounds.takes(row.trace())) {
             walker.walk(row, |visit| {
                 let Some(number) = numbers[visit.call.operation as usize] else { return };
-                if filter.range.contains(visit.start) {
-                    table.value(number).add(&visit, steps.index(visit.start));
+                let served = causes.served(source, row, &visit);
+                if served > 0 && filter.range.contains(visit.start) {
+                    let figures = table.value(number);
+                    figures.served_ns = figures.served_ns.saturating_add(served);
                 }
             });
         }
     }
-    let finish = |((service, operation), gathered): ((Arc<str>, Operation), Gathered)| {
-        gathered.finish(service, operation, steps)
-    };
-    let mut all: Vec<OperationStats> =
-        table.rows.into_iter().filter(|(_, gathered)| gathered.count > 0).map(finish).collect();
-    all.sort_by(|a, b| {
-        b.total_ns.cmp(&a.total_ns).then_with(|| (&a.service, &a.operation).cmp(&(&b.service, &b.operation)))
-    });
-    Ok(all)
+}
+
+/// Time between two parts of a segment, ns. It is self time of the innermost call that is open at the cut; otherwise the self
+/// time of a call that sleeps for minutes, without an event, would be too short.
+pub(super) fn gap(end: Timestamp, start: Timestamp) -> u64 {
+    u64::try_from(start.wrapping_sub(end)).unwrap_or(0)
+}
+
+impl Fold for Operations {
+    type Answer = Vec<OperationStats>;
+
+    fn pass(&mut self) -> Option<Scope> {
+        self.pass = match self.pass {
+            Pass::Start => Pass::Count,
+            Pass::Count if self.has_clients => Pass::Gather,
+            Pass::Gather => {
+                self.causes.sort();
+                Pass::Discount
+            }
+            Pass::Discount if self.causes.next_round() => Pass::Gather,
+            Pass::Count | Pass::Discount | Pass::End => Pass::End,
+        };
+        if self.pass == Pass::Discount && self.causes.is_empty() {
+            return self.pass();
+        }
+        match self.pass {
+            Pass::Gather => Some(Scope::All),
+            Pass::End => None,
+            Pass::Start | Pass::Count | Pass::Discount => Some(Scope::Service),
+        }
+    }
+
+    fn add_source(&mut self, source: Source<'_>) {
+        if self.pass == Pass::Gather {
+            return self.causes.gather(source, true);
+        }
+        if !self.filter.takes_service(source.service()) {
+            return;
+        }
+        let numbers = self.numbers(source);
+        if self.pass == Pass::Discount {
+            return self.discount(source, &numbers);
+        }
+        source.block.rows().for_each(|row| self.count(row, &numbers));
+    }
+
+    fn finish(self) -> Vec<OperationStats> {
+        let steps = self.steps;
+        let finish = |((service, operation), gathered): ((Arc<str>, Operation), Gathered)| {
+            gathered.finish(service, operation, steps)
+        };
+        let counted = self.table.rows.into_iter().filter(|(_, gathered)| gathered.count > 0);
+        let mut all: Vec<OperationStats> = counted.map(finish).collect();
+        all.sort_by(|a, b| {
+            let names = (&a.service, &a.operation).cmp(&(&b.service, &b.operation));
+            b.total_ns.cmp(&a.total_ns).then(names).then(a.kind.cmp(&b.kind))
+        });
+        all
+    }
 }

@@ -1,25 +1,39 @@
-//! Which traces match a search? Newest first.
+//! Which traces match a search? The first ones in the requested order, over the whole range.
 //!
-//! A trace is represented by its *entry*: the segment without a parent, or the first known segment if every segment has
-//! a parent. Time, duration and outcome of the trace are those of the entry's first call. A condition on service,
-//! operation or request id is met if any call of the trace meets it.
+//! A search with a service or an operation looks for calls: calls of the operation, or the outermost calls of the service's
+//! segments. Range, duration, outcome and order then apply to the call, and a trace is found once, by its best call. Any other
+//! search looks for traces by their entries (`found.rs`). A request id may be that of any call of the trace.
+//!
+//! ```text
+//!   Requests     the traces with the request id                            only with a request id
+//!   Candidates   the best calls, or the best segments without a parent
+//!   Parented     the traces with segments that have a parent               further rounds of the next two passes
+//!   Root         which of these traces have a segment without a parent     only without service and operation
+//!   Rootless     the best segments of the other traces                     only if there are some
+//!   Verify       the entries of the candidates; if too few have the expected key, all again with more candidates
+//! ```
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tacho_chunk::{AttributeData, RowRef};
-use tacho_model::{AttributeValue, Operation, OperationKind, Timestamp, TraceId};
+use tacho_model::{AttributeValue, Timestamp, TraceId};
 
-use super::awaited;
-use super::parents::Place;
-use super::source::{Filter, Outcome, SourceBlock};
-use crate::{Cancel, Error};
+use super::calls::Walker;
+use super::fold::{Fold, Scope};
+use super::found::{FirstCall, Gathering, Match, REQUEST_ID, TraceSummary};
+use super::parts::{Met, Parts, is_open};
+use super::rootless::{PARENTED_MAX, Parented};
+use super::source::{Filter, Outcome, Source};
+use super::top::{Key, Order, Top};
 
-/// Attributes that every HTTP probe records.
-const REQUEST_ID: &str = "request.id";
-const HTTP_STATUS: &str = "http.status";
+/// Limit on the traces with the requested request id. Further traces are omitted.
+const REQUESTED_MAX: usize = 100_000;
+/// Limit on the candidates of a search for entries.
+const CANDIDATES_MAX: usize = 200_000;
+/// Growth of the candidates after a pass with too few of them.
+const GROWTH: usize = 8;
 
 /// Conditions of a search. `None` means that there is no such condition.
 #[derive(Clone, Debug)]
@@ -30,8 +44,22 @@ pub struct Search {
     pub duration_ns_max: Option<u64>,
     pub outcome: Option<Outcome>,
     pub request_id: Option<String>,
+    pub order: Order,
     /// Limit on the number of traces.
     pub limit: usize,
+}
+
+impl Search {
+    fn takes(&self, start: Timestamp, duration_ns: u64, outcome: Outcome) -> bool {
+        self.filter.range.contains(start)
+            && self.outcome.is_none_or(|wanted| wanted == outcome)
+            && self.duration_ns_min.is_none_or(|min| min <= duration_ns)
+            && self.duration_ns_max.is_none_or(|max| duration_ns <= max)
+    }
+
+    const fn is_for_calls(&self) -> bool {
+        self.filter.service.is_some() || self.filter.operation.is_some()
+    }
 }
 
 /// The traces found.
@@ -40,257 +68,293 @@ pub struct SearchResult {
     pub traces: Vec<TraceSummary>,
     /// Whether more traces than the limit matched.
     pub truncated: bool,
-    /// Number of traces examined.
-    pub scanned: usize,
+    /// Number of segments examined.
+    pub scanned: u64,
 }
 
-/// A trace that was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TraceSummary {
-    pub trace_id: TraceId,
-    pub service: Arc<str>,
-    pub operation: Arc<str>,
-    pub kind: OperationKind,
-    pub start: Timestamp,
-    /// If the call has not ended: the time until its last known event.
-    pub duration_ns: u64,
-    /// Number of calls entered, in all services examined.
-    pub calls: u64,
-    pub outcome: Outcome,
-    pub request_id: Option<String>,
-    pub http_status: Option<i64>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Start,
+    Requests,
+    Candidates,
+    Parented,
+    Root,
+    Rootless,
+    Verify,
+    End,
 }
 
-/// Facts about a trace that are collected while rows are read.
-struct Gathered {
-    entry: Entry,
-    calls: u64,
-    operation_seen: bool,
-    request_seen: bool,
+/// A trace that may be among the first ones.
+struct Candidate {
+    key: Key,
+    matched: Option<Match>,
 }
 
-/// The entry of a trace: the segment that represents the trace.
-#[derive(Clone, Copy)]
-struct Entry {
-    /// The lower key is the better entry. A segment without a parent is better, then an earlier part, then an earlier
-    /// start; the span base breaks ties.
-    rank: (bool, u32, Timestamp, u64),
-    place: Place,
-    /// Index of its first call within the segment.
-    first_call: u32,
-    /// The latest part that starts with the first call. The operation of the trace is taken from this part.
-    named: (u32, Place),
-    base: u64,
-    start: Timestamp,
-    /// Last known time of the first call.
-    last: Timestamp,
-    outcome: Outcome,
+/// A search in progress.
+pub struct Searching {
+    search: Search,
+    pass: Pass,
+    requested: HashSet<TraceId>,
+    walker: Walker,
+    /// Candidates whose call is open at the end of the row.
+    parts: Parts<Option<Candidate>, ()>,
+    parented_max: usize,
+    parented: Parented,
+    candidates_max: usize,
+    top: Top,
+    gathering: Gathering,
+    found: SearchResult,
 }
 
-impl Entry {
-    fn new(row: RowRef<'_>, place: Place) -> Self {
-        let rank = (row.parent().is_some(), row.part(), row.start(), row.base());
-        let (first, end) = (row.shape().calls().first(), row.range().end);
-        let age = row.ages().first().copied().unwrap_or(0);
-        // The first call of a row is its outermost call. Its exit is the last event of the row, or the call is open
-        // at the end of the row.
-        let left = first.filter(|call| call.exit.is_some());
+impl Searching {
+    pub fn new(search: Search) -> Self {
+        Self::within(search, PARENTED_MAX)
+    }
+
+    /// `parented_max`: limit on the traces that have a segment with a parent in one round.
+    pub(super) fn within(search: Search, parented_max: usize) -> Self {
+        // The candidates of a search for calls are exact.
+        let candidates_max = if search.is_for_calls() { search.limit } else { 2 * search.limit + 64 };
         Self {
-            rank,
-            place,
-            first_call: row.call_number(0),
-            named: (row.part(), place),
-            base: row.base(),
-            start: row.start().wrapping_sub_unsigned(age),
-            last: left.map_or(end, |call| exit_time(row, call.exit.unwrap_or_default())),
-            outcome: left.map_or(Outcome::Running, |call| Outcome::of_exit(call.failed)),
+            search,
+            pass: Pass::Start,
+            requested: HashSet::new(),
+            walker: Walker::default(),
+            parts: Parts::default(),
+            parented_max,
+            parented: Parented::new(parented_max),
+            candidates_max,
+            top: Top::new(candidates_max),
+            gathering: Gathering::default(),
+            found: SearchResult { traces: vec![], truncated: false, scanned: 0 },
         }
     }
 
-    /// Joins two parts of one segment.
-    fn join(self, other: Self) -> Self {
-        let (first, later) = if other.rank < self.rank { (other, self) } else { (self, other) };
-        // If the first call ended in the earlier part, the later part starts with another call. The later part then has no
-        // further facts about the first call.
-        if first.first_call != later.first_call {
-            return first;
+    fn next(&mut self) -> Pass {
+        match self.pass {
+            Pass::Start if self.search.request_id.is_some() => Pass::Requests,
+            Pass::Requests if self.requested.is_empty() => Pass::End,
+            Pass::Start | Pass::Requests => Pass::Candidates,
+            Pass::Candidates | Pass::Parented => {
+                self.offer_open();
+                self.parented.seal();
+                if self.parented.is_empty() { self.next_round() } else { Pass::Root }
+            }
+            Pass::Root if self.parented.all_have_roots() => self.next_round(),
+            Pass::Root => Pass::Rootless,
+            Pass::Rootless => {
+                self.offer_open();
+                self.next_round()
+            }
+            Pass::Verify => self.verified(),
+            Pass::End => Pass::End,
         }
-        let end = if first.outcome == Outcome::Running && later.last >= first.last { later } else { first };
-        let (start, named) = (first.start.min(later.start), first.named.max(later.named));
-        Self { last: end.last, outcome: end.outcome, start, named, ..first }
     }
 
-    /// Whether the first part is still missing. If it arrives later, this segment may become the entry of its trace.
-    const fn is_headless(&self) -> bool {
-        self.rank.1 > 0
-    }
-
-    const fn duration(&self) -> u64 {
-        self.last.wrapping_sub(self.start).cast_unsigned()
-    }
-}
-
-/// Segments whose first part is missing and that are currently not the entry of their trace.
-#[derive(Default)]
-struct Headless(HashMap<(TraceId, u64), Entry>);
-
-impl Headless {
-    /// Returns the better entry: the known one, or that of another row of the trace.
-    fn better(&mut self, trace: TraceId, known: Entry, row: Entry) -> Entry {
-        if known.base == row.base {
-            return known.join(row);
+    fn next_round(&mut self) -> Pass {
+        if self.parented.next_round() {
+            return Pass::Parented;
         }
-        let row = match self.0.is_empty() {
-            true => row,
-            false => self.0.remove(&(trace, row.base)).map_or(row, |parts| parts.join(row)),
+        if self.top.is_empty() {
+            return self.verified();
+        }
+        self.gathering = Gathering::of(self.top.traces());
+        Pass::Verify
+    }
+
+    /// Offers the candidates whose call is still open after the last known part of its segment.
+    fn offer_open(&mut self) {
+        for Candidate { key, matched } in self.parts.drain().flatten() {
+            self.top.offer(key, || matched);
+        }
+    }
+
+    /// Takes the traces found, or starts again with more candidates.
+    fn verified(&mut self) -> Pass {
+        let (search, top) = (&self.search, &self.top);
+        let is_last = search.is_for_calls() || self.candidates_max >= CANDIDATES_MAX;
+        let threshold = top.threshold().filter(|_| !is_last);
+        let mut found: Vec<(Key, TraceSummary)> = vec![];
+        for mut trace in std::mem::take(&mut self.gathering).into_summaries() {
+            let Some((offered, matched)) = top.found(trace.trace_id) else { continue };
+            trace.matched.clone_from(matched);
+            let entry = search.order.key(trace.start, trace.duration_ns, trace.trace_id);
+            let key = if search.is_for_calls() { *offered } else { entry };
+            let is_taken =
+                search.is_for_calls() || search.takes(trace.start, trace.duration_ns, trace.outcome);
+            if is_taken && threshold.is_none_or(|threshold| threshold <= key) {
+                found.push((key, trace));
+            }
+        }
+        if threshold.is_some() && found.len() < search.limit {
+            self.candidates_max = (self.candidates_max * GROWTH).min(CANDIDATES_MAX);
+            self.top = Top::new(self.candidates_max);
+            self.parented = Parented::new(self.parented_max);
+            self.found.scanned = 0;
+            return Pass::Candidates;
+        }
+        found.sort_unstable_by_key(|(key, _)| Reverse(*key));
+        self.found.truncated = top.is_cut() || found.len() > search.limit;
+        self.found.traces = found.into_iter().take(search.limit).map(|(_, trace)| trace).collect();
+        Pass::End
+    }
+
+    fn is_requested(&self, trace: TraceId) -> bool {
+        self.search.request_id.is_none() || self.requested.contains(&trace)
+    }
+
+    /// Collects the traces with the request id.
+    fn request(&mut self, source: Source<'_>) {
+        let Some(id) = &self.search.request_id else { return };
+        let wanted = AttributeData::new(&AttributeValue::Text(id.as_str().into()));
+        let same = |value: &AttributeData| match value {
+            AttributeData::Integer(number) => number.to_string() == *id,
+            text => *text == wanted,
         };
-        let (better, worse) = if row.rank < known.rank { (row, known) } else { (known, row) };
-        if worse.is_headless() {
-            self.0.insert((trace, worse.base), worse);
-        }
-        better
-    }
-}
-
-/// Time of event number `event` of a row.
-fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
-    let passed =
-        row.deltas().iter().take(event as usize + 1).fold(0u64, |sum, delta| sum.saturating_add(*delta));
-    row.start().saturating_add_unsigned(passed)
-}
-
-/// Finds traces in two passes over the rows: the first finds the entries, the second reads request ids and HTTP statuses
-/// of the traces found. The operations of each shape are read only once.
-pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
-    let gathered = gather(blocks, search, cancel)?;
-    let scanned = gathered.len();
-    let takes = |gathered: &Gathered| {
-        let entry = &gathered.entry;
-        gathered.operation_seen
-            && gathered.request_seen
-            && search.filter.range.contains(entry.start)
-            && search.outcome.is_none_or(|outcome| outcome == entry.outcome)
-            && search.duration_ns_min.is_none_or(|min| min <= entry.duration())
-            && search.duration_ns_max.is_none_or(|max| entry.duration() <= max)
-    };
-    let mut found: Vec<(TraceId, Gathered)> = gathered.into_iter().filter(|(_, g)| takes(g)).collect();
-    found.sort_by_key(|(trace, gathered)| (Reverse(gathered.entry.start), *trace));
-    let truncated = found.len() > search.limit;
-    found.truncate(search.limit);
-    let facts = facts(blocks, &found, cancel)?;
-    let traces =
-        found.iter().zip(facts).map(|((trace, g), facts)| summary(blocks, *trace, g, facts)).collect();
-    Ok(SearchResult { traces, truncated, scanned })
-}
-
-fn gather(
-    blocks: &[SourceBlock],
-    search: &Search,
-    cancel: &Cancel,
-) -> Result<HashMap<TraceId, Gathered>, Error> {
-    let request_id = search.request_id.as_ref().map(|id| AttributeValue::Text(id.as_str().into()));
-    let request_id = request_id.map(|id| AttributeData::new(&id));
-    // Most traces have one segment. Growing the table step by step would take as long as filling it.
-    let segments = blocks.iter().map(|source| source.block.len()).sum();
-    let mut traces: HashMap<TraceId, Gathered> = HashMap::with_capacity(segments);
-    let mut headless = Headless::default();
-    for source in awaited(blocks, cancel) {
-        let (block, source) = source?;
-        let operation_in = shapes_with(source, &search.filter);
-        for (row, r) in (0u32..).zip(source.block.rows()) {
-            let operation_seen = operation_in[r.shape_index()];
-            let request_seen = request_id.as_ref().is_none_or(|wanted| has_request_id(r, wanted));
-            let calls = (r.shape().calls().len() - r.shape().carried().len()) as u64;
-            let entry = Entry::new(r, Place { block, row });
-            let known = match traces.entry(r.trace()) {
-                Slot::Occupied(slot) => {
-                    let known = slot.into_mut();
-                    known.entry = headless.better(r.trace(), known.entry, entry);
-                    known
-                }
-                Slot::Vacant(slot) => {
-                    slot.insert(Gathered { entry, calls: 0, operation_seen: false, request_seen: false })
-                }
-            };
-            known.calls += calls;
-            known.operation_seen |= operation_seen;
-            known.request_seen |= request_seen;
-        }
-    }
-    Ok(traces)
-}
-
-/// For each shape of a block: whether it has a call of the requested service and operation.
-fn shapes_with(source: &SourceBlock, filter: &Filter) -> Vec<bool> {
-    let service = filter.takes_service(source);
-    let operations: Vec<bool> =
-        source.block.operations().iter().map(|o| service && filter.takes_operation(&o.name)).collect();
-    let shapes = source.block.shapes().iter();
-    shapes.map(|shape| shape.calls().iter().any(|call| operations[call.operation as usize])).collect()
-}
-
-fn has_request_id(row: RowRef<'_>, wanted: &AttributeData) -> bool {
-    let same = |value: &AttributeData| match value {
-        AttributeData::Integer(number) => number.to_string() == wanted.to_string(),
-        text => text == wanted,
-    };
-    row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
-}
-
-/// Request id and HTTP status.
-type Facts = (Option<String>, Option<i64>);
-
-/// Request id and HTTP status of each trace found, from all parts of its entry.
-fn facts(
-    blocks: &[SourceBlock],
-    found: &[(TraceId, Gathered)],
-    cancel: &Cancel,
-) -> Result<Vec<Facts>, Error> {
-    let wanted: HashMap<(TraceId, u64), usize> =
-        found.iter().enumerate().map(|(at, (trace, g))| ((*trace, g.entry.base), at)).collect();
-    let mut facts = vec![(None, None); found.len()];
-    for source in awaited(blocks, cancel) {
-        for row in source?.1.block.rows() {
-            let Some(at) = wanted.get(&(row.trace(), row.base())) else { continue };
-            let (request_id, http_status): &mut Facts = &mut facts[*at];
-            for attribute in row.attributes() {
-                match (&**attribute.key, attribute.value) {
-                    (REQUEST_ID, value) => {
-                        *request_id = request_id.take().or_else(|| Some(value.to_string()));
-                    }
-                    (HTTP_STATUS, AttributeData::Integer(status)) => {
-                        *http_status = http_status.or(Some(*status));
-                    }
-                    _ => {}
-                }
+        let has_id = |row: &RowRef<'_>| {
+            row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
+        };
+        for row in source.block.rows().filter(has_id) {
+            if self.requested.len() < REQUESTED_MAX {
+                self.requested.insert(row.trace());
             }
         }
     }
-    Ok(facts)
+
+    /// Offers the best matching call of each row.
+    fn offer_calls(&mut self, source: Source<'_>) {
+        if !self.search.filter.takes_service(source.service()) {
+            return;
+        }
+        let service: Arc<str> = source.service().into();
+        let operations = source.block.operations();
+        let wanted: Vec<bool> =
+            operations.iter().map(|o| self.search.filter.takes_operation(&o.name)).collect();
+        let any_depth = self.search.filter.operation.is_some();
+        for row in source.block.rows() {
+            if !self.is_requested(row.trace()) {
+                continue;
+            }
+            let last = row.range().end;
+            let [mut ended, mut open]: [Option<(Key, Match)>; 2] = [None, None];
+            let Self { search, walker, .. } = self;
+            walker.walk(row, |visit| {
+                let call = visit.call;
+                if !wanted[call.operation as usize] || !(any_depth || call.parent.is_none()) {
+                    return;
+                }
+                let duration_ns = visit.end.unwrap_or(last).wrapping_sub(visit.start).cast_unsigned();
+                let outcome = visit.end.map_or(Outcome::Running, |_| Outcome::of_exit(call.failed));
+                let key = search.order.key(visit.start, duration_ns, row.trace());
+                let best = if visit.end.is_some() { &mut ended } else { &mut open };
+                if search.takes(visit.start, duration_ns, outcome)
+                    && best.as_ref().is_none_or(|(best, _)| *best < key)
+                {
+                    let operation = &operations[call.operation as usize];
+                    let (kind, start) = (operation.kind, visit.start);
+                    let (service, operation) = (Arc::clone(&service), Arc::clone(&operation.name));
+                    *best = Some((key, Match { service, operation, kind, start, duration_ns, outcome }));
+                }
+            });
+            if let Some((key, matched)) = ended {
+                self.top.offer(key, || Some(matched));
+            }
+            self.join(row, open.map(|(key, matched)| Candidate { key, matched: Some(matched) }));
+        }
+    }
+
+    /// Offers the first call of a row as the entry of its trace.
+    fn offer_entry(&mut self, row: RowRef<'_>) {
+        let call = FirstCall::of(row);
+        let key = self.search.order.key(call.start, call.duration(), row.trace());
+        let is_taken = self.search.takes(call.start, call.duration(), call.outcome);
+        if is_taken && call.outcome != Outcome::Running {
+            self.top.offer(key, || None);
+        }
+        let is_waiting = is_taken && call.outcome == Outcome::Running;
+        self.join(row, is_waiting.then_some(Candidate { key, matched: None }));
+    }
+
+    /// Lets an open candidate wait for the next part of its segment, which then has the candidate.
+    fn join(&mut self, row: RowRef<'_>, open: Option<Candidate>) {
+        if !row.shape().carried().is_empty() {
+            self.parts.start(row, ());
+        }
+        if is_open(row)
+            && let Met::Alone(Some(Candidate { key, matched })) = self.parts.end(row, open)
+        {
+            self.top.offer(key, || matched);
+        }
+    }
+
+    fn offer_entries(&mut self, source: Source<'_>) {
+        for row in source.block.rows() {
+            match (self.is_requested(row.trace()), row.parent()) {
+                (true, None) => self.offer_entry(row),
+                (true, Some(_)) => self.parented.insert(row.trace()),
+                (false, _) => {}
+            }
+        }
+    }
 }
 
-fn summary(
-    blocks: &[SourceBlock],
-    trace_id: TraceId,
-    gathered: &Gathered,
-    (request_id, http_status): Facts,
-) -> TraceSummary {
-    let entry = &gathered.entry;
-    let source = &blocks[entry.place.block as usize];
-    let (_, named) = entry.named;
-    let operations = blocks[named.block as usize].block.operations();
-    let first = named.row(blocks).shape().calls().first();
-    let operation: Option<&Operation> = first.and_then(|call| operations.get(call.operation as usize));
-    TraceSummary {
-        trace_id,
-        service: source.service().into(),
-        operation: operation.map_or_else(|| "".into(), |operation| Arc::clone(&operation.name)),
-        kind: operation.map_or(OperationKind::Method, |operation| operation.kind),
-        start: entry.start,
-        duration_ns: entry.duration(),
-        calls: gathered.calls,
-        outcome: entry.outcome,
-        request_id,
-        http_status,
+impl Fold for Searching {
+    type Answer = SearchResult;
+
+    fn pass(&mut self) -> Option<Scope> {
+        self.pass = self.next();
+        match self.pass {
+            Pass::End => None,
+            Pass::Candidates if self.search.is_for_calls() => Some(Scope::Service),
+            Pass::Rootless | Pass::Verify => Some(Scope::Traces),
+            _ => Some(Scope::All),
+        }
+    }
+
+    fn wants(&self, trace: TraceId) -> bool {
+        match self.pass {
+            Pass::Rootless => self.parented.lacks_root(trace),
+            Pass::Verify => self.gathering.wants(trace),
+            _ => true,
+        }
+    }
+
+    fn add_source(&mut self, source: Source<'_>) {
+        let rows = source.block.rows();
+        match self.pass {
+            Pass::Start | Pass::End => {}
+            Pass::Requests => self.request(source),
+            Pass::Candidates => {
+                self.found.scanned += rows.len() as u64;
+                if self.search.is_for_calls() {
+                    self.offer_calls(source);
+                } else {
+                    self.offer_entries(source);
+                }
+            }
+            Pass::Parented => {
+                for row in rows.filter(|row| row.parent().is_some()) {
+                    if self.is_requested(row.trace()) {
+                        self.parented.insert(row.trace());
+                    }
+                }
+            }
+            Pass::Root => {
+                let roots = rows.filter(|row| row.parent().is_none());
+                roots.for_each(|row| self.parented.root(row.trace()));
+            }
+            Pass::Rootless => {
+                for row in rows.filter(|row| row.parent().is_some()) {
+                    if self.parented.lacks_root(row.trace()) {
+                        self.offer_entry(row);
+                    }
+                }
+            }
+            Pass::Verify => self.gathering.add(source),
+        }
+    }
+
+    fn finish(self) -> SearchResult {
+        self.found
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tacho_chunk::{Call, RowRef};
 use tacho_model::OperationKind;
 
 use super::calls::{Visit, Walker};
 use super::durations::Durations;
-use super::source::{Filter, SourceBlock, Table};
+use super::fold::{Fold, Scope};
+use super::source::{Filter, Source, Table, refused};
 use super::timeline::Steps;
-use crate::{Cancel, Error};
 
 /// Figures of a service over the range. A *request* is a call of kind http-server. In a service without http-server
 /// calls, a request is a call without a caller.
@@ -24,6 +25,8 @@ pub struct ServiceStats {
     pub calls: u64,
     /// Failed requests.
     pub errors: u64,
+    /// Requests with a status from 400 to 499. They are not errors.
+    pub refused: u64,
     /// Requests per second, over the whole range.
     pub rate: f64,
     pub p50_ns: u64,
@@ -45,6 +48,7 @@ pub struct ServicePoint {
 struct Requests {
     count: u64,
     errors: u64,
+    refused: u64,
     durations: Durations,
     steps: Vec<(u64, u64, Durations)>,
 }
@@ -52,7 +56,7 @@ struct Requests {
 impl Requests {
     fn new(steps: Steps) -> Self {
         let steps = (0..steps.len).map(|_| (0, 0, Durations::default())).collect();
-        Self { count: 0, errors: 0, durations: Durations::default(), steps }
+        Self { count: 0, errors: 0, refused: 0, durations: Durations::default(), steps }
     }
 
     fn add(&mut self, failed: bool, duration: u64, step: Option<usize>) {
@@ -77,6 +81,31 @@ struct Gathered {
 }
 
 impl Gathered {
+    fn add(&mut self, source: Source<'_>, row: RowRef<'_>, visit: &Visit<'_>, step: Option<usize>) {
+        let Some(duration) = visit.duration() else { return };
+        self.calls += 1;
+        for requests in self.requests(source, row, visit.call) {
+            requests.add(visit.call.failed, duration, step);
+        }
+    }
+
+    fn refuse(&mut self, source: Source<'_>, row: RowRef<'_>, call: &Call) {
+        self.requests(source, row, call).for_each(|requests| requests.refused += 1);
+    }
+
+    /// The kinds of requests to which a call belongs.
+    fn requests(
+        &mut self,
+        source: Source<'_>,
+        row: RowRef<'_>,
+        call: &Call,
+    ) -> impl Iterator<Item = &mut Requests> {
+        let is_http = source.block.operations()[call.operation as usize].kind == OperationKind::HttpServer;
+        let is_uncalled = call.parent.is_none() && row.parent().is_none();
+        let Self { http, uncalled, .. } = self;
+        is_http.then_some(http).into_iter().chain(is_uncalled.then_some(uncalled))
+    }
+
     fn finish(self, service: Arc<str>, steps: Steps, seconds: f64) -> ServiceStats {
         let mut requests = if self.http.count > 0 { self.http } else { self.uncalled };
         let [p50_ns, p95_ns, p99_ns] = requests.durations.percentiles();
@@ -89,6 +118,7 @@ impl Gathered {
             requests: requests.count,
             calls: self.calls,
             errors: requests.errors,
+            refused: requests.refused,
             rate: requests.count as f64 / seconds,
             p50_ns,
             p95_ns,
@@ -99,50 +129,63 @@ impl Gathered {
 }
 
 /// Figures of each service with at least one completed call, sorted by name. The operation in the filter is ignored.
-pub fn services(
-    blocks: &[SourceBlock],
-    filter: &Filter,
-    cancel: &Cancel,
-) -> Result<Vec<ServiceStats>, Error> {
-    let steps = Steps::new(filter.range);
-    let new = || Gathered {
-        hosts: BTreeSet::new(),
-        calls: 0,
-        http: Requests::new(steps),
-        uncalled: Requests::new(steps),
-    };
-    let mut table: Table<Arc<str>, Gathered> = Table::new();
-    let mut walker = Walker::default();
-    for source in filter.blocks(blocks, cancel) {
-        let source = source?;
+pub struct Services {
+    filter: Filter,
+    is_read: bool,
+    steps: Steps,
+    table: Table<Arc<str>, Gathered>,
+    walker: Walker,
+}
+
+impl Services {
+    pub fn new(filter: Filter) -> Self {
+        let steps = Steps::new(filter.range);
+        Self { filter, is_read: false, steps, table: Table::new(), walker: Walker::default() }
+    }
+}
+
+impl Fold for Services {
+    type Answer = Vec<ServiceStats>;
+
+    fn pass(&mut self) -> Option<Scope> {
+        (!std::mem::replace(&mut self.is_read, true)).then_some(Scope::Service)
+    }
+
+    fn add_source(&mut self, source: Source<'_>) {
+        let Self { filter, steps, table, walker, .. } = self;
+        if !filter.takes_service(source.service()) {
+            return;
+        }
+        let new = || Gathered {
+            hosts: BTreeSet::new(),
+            calls: 0,
+            http: Requests::new(*steps),
+            uncalled: Requests::new(*steps),
+        };
         let number = table.position(source.service().into(), new);
         let gathered = table.value(number);
         let before = gathered.calls;
         for row in source.block.rows() {
-            let add = |visit: Visit<'_>| {
-                let Some(duration) = visit.duration().filter(|_| filter.range.contains(visit.start)) else {
-                    return;
-                };
-                gathered.calls += 1;
-                let kind = source.block.operations()[visit.call.operation as usize].kind;
-                let (failed, step) = (visit.call.failed, steps.index(visit.start));
-                if kind == OperationKind::HttpServer {
-                    gathered.http.add(failed, duration, step);
+            walker.walk(row, |visit| {
+                if filter.range.contains(visit.start) {
+                    gathered.add(source, row, &visit, steps.index(visit.start));
                 }
-                if visit.call.parent.is_none() && row.parent().is_none() {
-                    gathered.uncalled.add(failed, duration, step);
-                }
-            };
-            walker.walk(row, add);
+            });
+            for position in refused(row).filter(|at| filter.range.contains(walker.start(*at))) {
+                gathered.refuse(source, row, &row.shape().calls()[position]);
+            }
         }
         if gathered.calls > before {
             gathered.hosts.insert(source.host().into());
         }
     }
-    let seconds = Steps::seconds(filter.range);
-    let seen = table.rows.into_iter().filter(|(_, gathered)| gathered.calls > 0);
-    let mut all: Vec<ServiceStats> =
-        seen.map(|(service, gathered)| gathered.finish(service, steps, seconds)).collect();
-    all.sort_by(|a, b| a.service.cmp(&b.service));
-    Ok(all)
+
+    fn finish(self) -> Vec<ServiceStats> {
+        let seconds = Steps::seconds(self.filter.range);
+        let seen = self.table.rows.into_iter().filter(|(_, gathered)| gathered.calls > 0);
+        let mut all: Vec<ServiceStats> =
+            seen.map(|(service, gathered)| gathered.finish(service, self.steps, seconds)).collect();
+        all.sort_by(|a, b| a.service.cmp(&b.service));
+        all
+    }
 }

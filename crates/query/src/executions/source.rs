@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use tacho_chunk::ExecutionBlock;
+use tacho_chunk::{AttributeData, ExecutionBlock, RowRef};
 use tacho_model::{Labels, TimeRange};
 
-use crate::{Cancel, Error};
+const HTTP_STATUS: &str = "http.status";
 
 /// Name of a service or host for senders that did not send one.
 const UNKNOWN: &str = "unknown";
@@ -20,11 +20,32 @@ pub struct SourceBlock {
 }
 
 impl SourceBlock {
-    pub fn service(&self) -> &str {
+    pub(super) fn source(&self) -> Source<'_> {
+        Source { labels: &self.labels, block: &self.block }
+    }
+
+    pub(super) fn service(&self) -> &str {
+        self.source().service()
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.source().host()
+    }
+}
+
+/// A block that is freed after use.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    pub(super) labels: &'a Labels,
+    pub(super) block: &'a ExecutionBlock,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn service(self) -> &'a str {
         self.labels.get("service").unwrap_or(UNKNOWN)
     }
 
-    pub fn host(&self) -> &str {
+    pub(super) fn host(self) -> &'a str {
         self.labels.get("host").unwrap_or(UNKNOWN)
     }
 }
@@ -41,18 +62,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Blocks of the requested service. Yields an error if the query is cancelled.
-    pub(super) fn blocks<'a>(
-        &self,
-        blocks: &'a [SourceBlock],
-        cancel: &Cancel,
-    ) -> impl Iterator<Item = Result<&'a SourceBlock, Error>> {
-        let taken = blocks.iter().filter(|source| self.takes_service(source));
-        taken.map(|source| cancel.check().map(|()| source))
-    }
-
-    pub(super) fn takes_service(&self, source: &SourceBlock) -> bool {
-        self.service.as_deref().is_none_or(|service| service == source.service())
+    pub(super) fn takes_service(&self, name: &str) -> bool {
+        self.service.as_deref().is_none_or(|service| service == name)
     }
 
     pub(super) fn takes_operation(&self, name: &str) -> bool {
@@ -83,6 +94,27 @@ impl Outcome {
     pub(super) const fn of_exit(failed: bool) -> Self {
         if failed { Self::Failed } else { Self::Ok }
     }
+}
+
+/// Statuses of the calls of a row, as pairs of call number and status. Every HTTP probe records them.
+pub(super) fn statuses<'a>(row: RowRef<'a>) -> impl Iterator<Item = (u32, i64)> + use<'a> {
+    row.attributes().filter(|attribute| &**attribute.key == HTTP_STATUS).filter_map(|attribute| {
+        match attribute.value {
+            AttributeData::Integer(status) => Some((attribute.call, *status)),
+            AttributeData::Text(_) | AttributeData::Id(_) => None,
+        }
+    })
+}
+
+/// Indexes in the shape of the calls that were refused: with a status from 400 to 499. The client is at fault, so such a call
+/// has not failed (`docs/concepts.md`).
+pub(super) fn refused<'a>(row: RowRef<'a>) -> impl Iterator<Item = usize> + use<'a> {
+    statuses(row).filter(|(_, status)| (400..500).contains(status)).filter_map(move |(call, _)| {
+        let carried = row.shape().carried();
+        let entered = || Some(carried.len() + call.checked_sub(row.first_call())? as usize);
+        let position = carried.iter().position(|(_, number)| *number == call).or_else(entered)?;
+        (position < row.shape().calls().len()).then_some(position)
+    })
 }
 
 /// Keys with values. Each key has an index, in order of first appearance.

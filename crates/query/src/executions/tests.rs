@@ -4,6 +4,8 @@
 mod awaited;
 mod laws;
 mod notation;
+mod searches;
+mod spans;
 
 use std::fmt::Write;
 
@@ -79,16 +81,22 @@ fn check_services(traces: &str, filter: &Filter, expected: &str) {
     assert_eq!(said.trim(), expected.trim());
 }
 
-/// One line per trace: id, service, operation, duration, calls, outcome, request id, status.
-fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) -> SearchResult {
-    let mut asked = Search {
+/// A search without conditions.
+fn everything() -> Search {
+    Search {
         filter: filter("", ""),
         duration_ns_min: None,
         duration_ns_max: None,
         outcome: None,
         request_id: None,
+        order: Order::default(),
         limit: 100,
-    };
+    }
+}
+
+/// One line per trace: id, service, operation, duration, calls, outcome, request id, status.
+fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) -> SearchResult {
+    let mut asked = everything();
     change(&mut asked);
     let found = search(&blocks(traces), &asked);
     let mut said = String::new();
@@ -208,7 +216,7 @@ fn operations_are_counted_and_timed() {
 shop POST /ads 1/1 p50 660 660..660 total 660 self 13
 shop post 2/1 p50 10 10..647 total 657 self 57
 shop GET /ads 1/0 p50 600 600..600 total 600 self 60
-shop POST /mail 1/0 p50 600 600..600 total 600 self 600
+shop POST /mail 1/0 p50 600 600..600 total 600 self 200
 shop list 1/0 p50 540 540..540 total 540 self 40
 shop SELECT 1 2/0 p50 200 200..300 total 500 self 500
 mail POST /mail 1/0 p50 400 400..400 total 400 self 400
@@ -219,7 +227,7 @@ shop index 1/0 p50 105 105..105 total 105 self 95
         SHOP,
         &filter("", "POST /mail"),
         "
-shop POST /mail 1/0 p50 600 600..600 total 600 self 600
+shop POST /mail 1/0 p50 600 600..600 total 600 self 200
 mail POST /mail 1/0 p50 400 400..400 total 400 self 400
 ",
     );
@@ -280,13 +288,14 @@ fn traces_are_found() {
     let second = "a2 shop POST /ads 660 ns 6 calls failed r-2 500";
     let both = format!("{second}\n{first}");
     let all = check_search(SHOP, |_| {}, &both);
-    assert_eq!((all.truncated, all.scanned), (false, 2));
+    assert_eq!((all.truncated, all.scanned), (false, 4));
     let limited = check_search(SHOP, |s| s.limit = 1, second);
     assert!(limited.truncated);
     check_search(SHOP, |s| s.filter.service = Some("mail".into()), second);
     check_search(SHOP, |s| s.filter.operation = Some("list".into()), first);
     check_search(SHOP, |s| s.filter = filter("mail", "post"), "");
     check_search(SHOP, |s| s.filter.range.end = 5_500_000_000, first);
+    check_search(SHOP, |s| s.order = Order::Oldest, &format!("{first}\n{second}"));
     check_search(SHOP, |s| s.duration_ns_min = Some(601), second);
     check_search(SHOP, |s| s.duration_ns_max = Some(600), first);
     check_search(SHOP, |s| s.outcome = Some(Outcome::Ok), first);
@@ -307,7 +316,7 @@ POST /ads main: +0 660 self 13 failed http.status=500 request.id=r-2
   post main: +10 647 self 47 failed
     index pool: +20 105 self 95 ok
       post pool: +110 10 self 10 ok
-    POST /mail main: +50 600 self 600 ok
+    POST /mail main: +50 600 self 200 ok
       POST /mail main: +100 400 self 400 ok
 ",
     );
@@ -417,7 +426,7 @@ fn the_call_tree_crosses_threads_and_services() {
     let post = "
 POST /ads 1/1 total 660 self 13
   post 1/1 total 647 self 47
-    POST /mail 1/0 total 600 self 600
+    POST /mail 1/0 total 600 self 200
       POST /mail 1/0 total 400 self 400
     index 1/0 total 105 self 95
       post 1/0 total 10 self 10
@@ -432,7 +441,7 @@ GET /ads 1/0 total 600 self 60
     check_calltree(SHOP, &filter("mail", ""), "POST /mail 1/0 total 400 self 400");
     let from_post = "
 post 1/1 total 647 self 47
-  POST /mail 1/0 total 600 self 600
+  POST /mail 1/0 total 600 self 200
     POST /mail 1/0 total 400 self 400
   index 1/0 total 105 self 95
     post 1/0 total 10 self 10
@@ -456,7 +465,7 @@ fn the_graph_has_operation_and_service_levels() {
     let all = "
 mail http-server POST /mail: 1/0 total 400 self 400
 shop database SELECT 1: 2/0 total 500 self 500
-shop http-client POST /mail: 1/0 total 600 self 600
+shop http-client POST /mail: 1/0 total 600 self 200
 shop http-server GET /ads: 1/0 total 600 self 60
 shop http-server POST /ads: 1/1 total 660 self 13
 shop method list: 1/0 total 540 self 40
@@ -473,7 +482,7 @@ shop task index -> shop method post: 1/0 total 10
     check_graph(SHOP, &filter("", ""), Level::Operation, all);
     let services = "
 mail: 1/0 total 400 self 400
-shop: 2/1 total 1260 self 865
+shop: 2/1 total 1260 self 465
 shop database: 2/0 total 500 self 500
 shop -> mail: 1/0 total 400
 shop -> shop database: 2/0 total 500

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use tacho_chunk::{ExecutionBlock, RowRef};
+use tacho_chunk::RowRef;
 use tacho_model::{AttributeValue, OperationKind, SpanId, Timestamp, TraceId};
 
 use super::awaited;
@@ -45,7 +45,8 @@ pub struct Span {
     pub offset_ns: u64,
     /// If the call has not ended: the time until the last event of its segment.
     pub duration_ns: u64,
-    /// Duration of this call without the calls that it made on its own thread.
+    /// Duration of this call without the calls that it made on its own thread. The time of a recorded server is subtracted
+    /// from an HTTP client call, too.
     pub self_ns: u64,
     pub outcome: Outcome,
     pub attributes: BTreeMap<Arc<str>, AttributeValue>,
@@ -65,11 +66,6 @@ struct Loose {
     end: Timestamp,
     /// Index of the caller on the same thread.
     caller: Option<usize>,
-}
-
-/// Whether a block contains a part of a trace. [`trace`] needs only such blocks.
-pub fn holds(block: &ExecutionBlock, id: TraceId) -> bool {
-    block.rows().any(|row| row.trace() == id)
 }
 
 /// The trace with this id, or `None` when no block contains a segment of it.
@@ -176,6 +172,7 @@ impl Assembly {
                 *own = own.saturating_sub(duration);
             }
         }
+        self.discount();
         let order = self.order();
         let spans_cut = order.len().saturating_sub(SPANS_MAX);
         let mut spans: Vec<Option<Span>> = self.spans.into_iter().map(|loose| Some(loose.span)).collect();
@@ -183,6 +180,21 @@ impl Assembly {
         let spans = order.into_iter().take(SPANS_MAX).filter_map(place).collect();
         let duration_ns = end.wrapping_sub(start).cast_unsigned();
         Some(Trace { trace_id, start, duration_ns, spans, spans_cut })
+    }
+
+    /// Subtracts the time of recorded servers from the self times of the HTTP client calls that they served.
+    fn discount(&mut self) {
+        for at in 0..self.spans.len() {
+            let Loose { span, caller: None, .. } = &self.spans[at] else { continue };
+            let (kind, duration, parent) = (span.kind, span.duration_ns, span.parent);
+            let client = parent.and_then(|parent| self.by_id.get(&parent)).copied();
+            let client =
+                client.filter(|_| kind == OperationKind::HttpServer && span.outcome != Outcome::Running);
+            let Some(client) = client.map(|client| &mut self.spans[client].span) else { continue };
+            if client.kind == OperationKind::HttpClient && client.outcome != Outcome::Running {
+                client.self_ns = client.self_ns.saturating_sub(duration);
+            }
+        }
     }
 
     /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles.

@@ -127,7 +127,7 @@ fn counts(k: &[f64]) -> Result<Vec<usize>, Error> {
     k.iter().map(count).collect()
 }
 
-/// The `k` best members of each group at each step. If there is a single step, the best row is first.
+/// The `k` best members of each group at each step. If there is a single step, the rows of a group are sorted, the best first.
 fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for mut group in groups {

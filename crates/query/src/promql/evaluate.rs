@@ -76,7 +76,7 @@ struct Evaluator<'p> {
     /// Values computed but not used yet. Each has the number of bytes of the labels created for it.
     values: Vec<Option<(Value<'p>, usize)>>,
     points_alive: usize,
-    /// Bytes of the labels of all values.
+    /// Bytes of the labels that were created for the values.
     labels: LabelRoom,
     /// The part of `labels` that belongs to the operands of the current node.
     inherited: usize,
@@ -94,7 +94,8 @@ impl<'p> Evaluator<'p> {
         Ok(value)
     }
 
-    /// Bytes of the labels created for the value, by this node or by its operands.
+    /// Releases the labels of the operands that the value does not use. Returns the bytes of the labels created for the value,
+    /// by this node or by its operands.
     fn settle_labels(&mut self, before: usize, value: &Value<'_>) -> usize {
         let inherited = std::mem::take(&mut self.inherited);
         let made = self.labels.taken() - before;

@@ -205,7 +205,8 @@ impl Plan {
     }
 }
 
-/// The multiples of `step` that are inside any window of `range` ns that `grid` reads.
+/// The multiples of `step` from the start of the first window that `grid` reads (exclusive) to the end of the last one. A
+/// window is `range` ns long.
 fn subquery_grid(
     reference: &Reference,
     grid: &Grid,

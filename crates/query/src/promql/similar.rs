@@ -8,7 +8,7 @@ use super::functions::functions;
 
 /// Limit on the number of suggestions.
 const TOLD_MAX: usize = 3;
-/// Minimum length of a word, in characters, for a search of names that contain the word.
+/// Minimum length of a word, in bytes, for a search of names that contain the word.
 const PART_MIN: usize = 3;
 
 /// Names of functions and aggregations similar to `word`, as a phrase: `a, b or c`. `None` if there are none.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_model::Timestamp;
 
-/// Wrong tokens of one address per window. Further ones get 429, and are not in the audit log.
+/// Limit on the wrong tokens of one address per window. Further ones get 429, and are not in the audit log.
 pub const FAILURES_MAX: u32 = 10;
 const WINDOW_NS: i64 = 60_000_000_000;
 /// Limit on the addresses that are distinguished. Further ones share one entry.
@@ -22,10 +22,10 @@ struct Window {
 }
 
 impl Failures {
-    /// Counts a wrong token. Returns the seconds to wait if there were too many.
+    /// Counts a wrong token.
     ///
     /// # Errors
-    /// The seconds until the address may try again.
+    /// The seconds until the address may try again, if there were too many wrong tokens.
     pub fn note(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |window: &Window| !(0..WINDOW_NS).contains(&now.saturating_sub(window.begun));

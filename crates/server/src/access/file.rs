@@ -38,7 +38,7 @@ struct Content {
 /// What the data directory says about tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// There never were tokens.
+    /// The directory has neither tokens nor the marker.
     Unused,
     Tokens(Vec<Token>),
     /// Tokens are or were in use, but the file cannot be used. The text is the reason.
@@ -50,7 +50,7 @@ pub fn path(data: &Path) -> PathBuf {
     data.join(FILE)
 }
 
-/// Whether tokens are used, and the inode, size and time of change of the file, if there is one.
+/// Whether tokens are or were in use, and the inode, size and time of change of the file, if there is one.
 pub type Stamp = (bool, Option<(u64, u64, i64, i64)>);
 
 /// Identifies the content of the files. It changes with them.
@@ -59,7 +59,7 @@ pub fn stamp(data: &Path) -> Stamp {
     (is_used(data), found.map(|found| (found.ino(), found.size(), found.ctime(), found.ctime_nsec())))
 }
 
-/// Whether tokens are or were in use. A file that cannot be used counts.
+/// Whether tokens are or were in use. A file that cannot be used counts as in use.
 pub fn is_used(data: &Path) -> bool {
     // A dangling symbolic link is a file that cannot be used.
     [FILE, MARKER].iter().any(|name| std::fs::symlink_metadata(data.join(name)).is_ok())
@@ -175,8 +175,8 @@ pub(super) fn own_file() -> OpenOptions {
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
 ///
 /// # Errors
-/// When the file is of another user and is not a regular file or has a second name (a hard link); when its owner cannot be read
-/// or changed.
+/// When the file is of another user, and is either not a regular file or has a second name (a hard link). When its owner cannot
+/// be read or changed.
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {
@@ -222,7 +222,7 @@ pub fn restrict(data: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::token::{Hash, Limits, Role};
+    use super::super::token::{Limits, Role, TokenHash};
     use super::*;
 
     fn add(data: &Path, name: &str) -> Result<(), String> {
@@ -271,7 +271,7 @@ mod tests {
             .unwrap();
         let Found::Tokens(tokens) = read(place.path()) else { panic!("{:?}", read(place.path())) };
         let text = "tacho_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-        assert!(tokens[0].permits(Role::Admin) && tokens[0].hash == Hash::of(text));
+        assert!(tokens[0].permits(Role::Admin) && tokens[0].hash == TokenHash::of(text));
         let limits = Limits {
             series: Some(50_000),
             samples_per_second: Some(20_000),

@@ -37,7 +37,7 @@ pub use audit::FILE as AUDIT_FILE;
 use failures::Failures;
 use file::{Found, Stamp};
 pub use sessions::{NotBegun, SESSION_SECONDS};
-use token::{Confinement, Hash, Role, Token};
+use token::{Confinement, Role, Token, TokenHash};
 pub use usage::Counted;
 use usage::Usage;
 pub use view::View;
@@ -55,7 +55,7 @@ pub struct Gate {
     seen: Mutex<Stamp>,
     /// Increases when the tokens change.
     revision: watch::Sender<u64>,
-    usages: Mutex<HashMap<Hash, Arc<Usage>>>,
+    usages: Mutex<HashMap<TokenHash, Arc<Usage>>>,
     pub(crate) sessions: sessions::Sessions,
     failures: Failures,
     audit: Audit,
@@ -66,7 +66,7 @@ pub struct Gate {
 enum State {
     /// There are no tokens. Everyone may do everything.
     Open,
-    Tokens(HashMap<Hash, (Arc<Token>, Arc<Usage>)>),
+    Tokens(HashMap<TokenHash, (Arc<Token>, Arc<Usage>)>),
     /// The tokens cannot be used, for this reason. Nobody may do anything.
     Closed(String),
 }
@@ -216,7 +216,7 @@ impl Gate {
         }
     }
 
-    fn with_usages(&self, tokens: Vec<Token>) -> HashMap<Hash, (Arc<Token>, Arc<Usage>)> {
+    fn with_usages(&self, tokens: Vec<Token>) -> HashMap<TokenHash, (Arc<Token>, Arc<Usage>)> {
         let mut usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
         usages.retain(|hash, _| tokens.iter().any(|token| token.hash == *hash));
         let mut with_usage = |token: Token| {
@@ -269,7 +269,7 @@ impl Gate {
         let now = self.clock.now();
         let refusal = match text {
             None => Refusal::Missing,
-            Some(text) => match tokens.get(&Hash::of(text)) {
+            Some(text) => match tokens.get(&TokenHash::of(text)) {
                 Some((token, usage)) if !token.is_expired(now) => {
                     return Ok(self.access(Some((token.clone(), usage.clone())), None));
                 }
@@ -336,7 +336,7 @@ impl Gate {
         self.audit.note(&time_text(self.clock.now()), event, &all);
     }
 
-    /// Notes that a request of a valid token was refused, unless there were too many of them.
+    /// Notes that a request of a valid token was refused, unless too many refusals of this token were noted within a minute.
     pub fn note_refused(&self, address: Option<IpAddr>, access: &Access, place: &str, reason: &str) {
         let may_note = |(_, usage): &(_, Arc<Usage>)| usage.may_note(self.clock.now());
         if access.of.as_ref().is_none_or(may_note) {

@@ -7,21 +7,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tacho_model::Timestamp;
 
-use super::token::{self, Hash};
+use super::token::{self, TokenHash};
 
 /// Time after which a session ends.
 pub const SESSION_SECONDS: i64 = 12 * 3_600;
-/// Sessions of one token. A further one ends the oldest of the same token, so no token can end the sessions of others.
+/// Limit on the sessions of one token. A further one ends the oldest of the same token, so no token can end the sessions of
+/// others.
 pub const OF_TOKEN_MAX: usize = 16;
-/// Sessions of all tokens.
+/// Limit on the sessions of all tokens together.
 pub const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]
-pub struct Sessions(Mutex<HashMap<Hash, Session>>);
+pub struct Sessions(Mutex<HashMap<TokenHash, Session>>);
 
 #[derive(Clone, Copy)]
 struct Session {
-    token: Hash,
+    token: TokenHash,
     begun: Timestamp,
 }
 
@@ -39,7 +40,7 @@ pub enum NotBegun {
 }
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, HashMap<Hash, Session>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<TokenHash, Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,11 +48,11 @@ impl Sessions {
     ///
     /// # Errors
     /// When all tokens together have too many sessions, or the system has no random numbers.
-    pub fn begin(&self, token: Hash, now: Timestamp) -> Result<String, NotBegun> {
+    pub fn begin(&self, token: TokenHash, now: Timestamp) -> Result<String, NotBegun> {
         let cookie = token::random().map_err(NotBegun::System)?;
         let mut all = self.all();
         all.retain(|_, session| session.expires() > now);
-        let own: Vec<(Timestamp, Hash)> = all
+        let own: Vec<(Timestamp, TokenHash)> = all
             .iter()
             .filter(|(_, session)| session.token == token)
             .map(|(hash, session)| (session.begun, *hash))
@@ -63,18 +64,18 @@ impl Sessions {
         } else if all.len() >= SESSIONS_MAX {
             return Err(NotBegun::TooMany);
         }
-        all.insert(Hash::of(&cookie), Session { token, begun: now });
+        all.insert(TokenHash::of(&cookie), Session { token, begun: now });
         Ok(cookie)
     }
 
     /// The token of a cookie, and the end of its session.
-    pub fn find(&self, cookie: &str, now: Timestamp) -> Option<(Hash, Timestamp)> {
-        let session = *self.all().get(&Hash::of(cookie))?;
+    pub fn find(&self, cookie: &str, now: Timestamp) -> Option<(TokenHash, Timestamp)> {
+        let session = *self.all().get(&TokenHash::of(cookie))?;
         (session.expires() > now).then_some((session.token, session.expires()))
     }
 
     pub fn end(&self, cookie: &str) {
-        self.all().remove(&Hash::of(cookie));
+        self.all().remove(&TokenHash::of(cookie));
     }
 }
 
@@ -85,9 +86,9 @@ mod tests {
     #[test]
     fn a_token_ends_only_its_own_oldest_session() {
         let sessions = Sessions::default();
-        let other = sessions.begin(Hash::of("other"), 0).unwrap();
+        let other = sessions.begin(TokenHash::of("other"), 0).unwrap();
         let own: Vec<String> =
-            (0..=OF_TOKEN_MAX as i64).map(|n| sessions.begin(Hash::of("own"), n).unwrap()).collect();
+            (0..=OF_TOKEN_MAX as i64).map(|n| sessions.begin(TokenHash::of("own"), n).unwrap()).collect();
         let is_open = |cookie: &String| sessions.find(cookie, 100).is_some();
         assert!(is_open(&other) && !is_open(&own[0]) && own[1..].iter().all(is_open));
         sessions.end(&own[1]);
@@ -100,9 +101,12 @@ mod tests {
     fn all_tokens_together_have_a_limit() {
         let sessions = Sessions::default();
         for n in 0..SESSIONS_MAX {
-            sessions.begin(Hash::of(&n.to_string()), 0).unwrap();
+            sessions.begin(TokenHash::of(&n.to_string()), 0).unwrap();
         }
-        assert!(matches!(sessions.begin(Hash::of("more"), 0), Err(NotBegun::TooMany)));
-        assert!(sessions.begin(Hash::of("more"), SESSION_SECONDS * 1_000_000_000).is_ok(), "they expire");
+        assert!(matches!(sessions.begin(TokenHash::of("more"), 0), Err(NotBegun::TooMany)));
+        assert!(
+            sessions.begin(TokenHash::of("more"), SESSION_SECONDS * 1_000_000_000).is_ok(),
+            "they expire"
+        );
     }
 }

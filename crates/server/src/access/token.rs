@@ -19,12 +19,12 @@ pub const TOKEN_NAME_BYTES_MAX: usize = 64;
 /// Limit on the bytes of the selector of a token.
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
-/// The SHA-256 of a token. Unlike the name of an object of a backup it is a secret, so it has no text. Looking up a
+/// The SHA-256 of a token. It is a secret, unlike the SHA-256 in a backup, so its bytes are not printed. Looking up a
 /// hash does not reveal by its time how much of a guess is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Hash([u8; 32]);
+pub struct TokenHash([u8; 32]);
 
-impl Hash {
+impl TokenHash {
     pub fn of(text: &str) -> Self {
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
@@ -39,9 +39,9 @@ impl Hash {
 }
 
 /// Not even the hash is shown.
-impl fmt::Debug for Hash {
+impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hash")
+        f.write_str("TokenHash")
     }
 }
 
@@ -151,7 +151,7 @@ impl Record {
         (created, expires): (String, Option<String>),
     ) -> Result<(Self, String), String> {
         let text = format!("{PREFIX}{}", random().map_err(|error| error.to_string())?);
-        let sha256 = Secretive(hex(&Hash::of(&text).0));
+        let sha256 = Secretive(hex(&TokenHash::of(&text).0));
         let record = Self { name: name.to_owned(), sha256, roles, selector, limits, expires, created };
         record.check()?;
         Ok((record, text))
@@ -173,7 +173,8 @@ impl Record {
         if roles.is_empty() {
             return Err(wrong("it has no role".into()));
         }
-        let hash = Hash::from_hex(&sha256.0).ok_or_else(|| wrong("its sha256 is not 64 digits".into()))?;
+        let hash =
+            TokenHash::from_hex(&sha256.0).ok_or_else(|| wrong("its sha256 is not 64 digits".into()))?;
         let confinement = selector.as_deref().map(Confinement::new).transpose().map_err(wrong)?;
         if confinement.is_some() && roles.contains(&Role::Admin) {
             return Err(wrong("a token with the role admin cannot be confined by a selector".into()));
@@ -206,7 +207,7 @@ impl Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub name: Arc<str>,
-    pub hash: Hash,
+    pub hash: TokenHash,
     /// Sorted.
     pub roles: Arc<[Role]>,
     pub confinement: Option<Arc<Confinement>>,
@@ -282,12 +283,12 @@ mod tests {
     fn a_token_is_recognised_by_its_hash_and_never_shown() {
         let (record, text) = record(&[Role::Read], Some("{team=\"a\"}")).unwrap();
         let token = record.check().unwrap();
-        assert!(token.hash == Hash::of(&text) && text.len() == 70 && text.starts_with(PREFIX));
+        assert!(token.hash == TokenHash::of(&text) && text.len() == 70 && text.starts_with(PREFIX));
         for shown in [format!("{record:?}"), format!("{token:?}"), serde_json::to_string(&record).unwrap()] {
             assert!(!shown.contains(&text[6..]), "{shown}");
         }
         assert!(!format!("{record:?}").contains(&hex(&token.hash.0)));
-        assert!(Hash::from_hex("zz").is_none() && Hash::from_hex(&"z".repeat(64)).is_none());
+        assert!(TokenHash::from_hex("zz").is_none() && TokenHash::from_hex(&"z".repeat(64)).is_none());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::token::Limits;
 
 /// Time after which the series of a token are forgotten: the limit applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
-/// Refusals of one token per minute that are noted in the audit log. All of them are counted.
+/// Limit on the refusals of one token that are noted in the audit log per minute. The metrics count all of them.
 const NOTED_MAX: u32 = 60;
 const NOTED_NS: i64 = 60 * NS;
 const NS: i64 = 1_000_000_000;
@@ -98,11 +98,11 @@ impl Usage {
 }
 
 impl Used {
-    /// Adds the records that the rate permits since the last call. At most those of one second are left then.
+    /// Adds the records that the rate permits since the last call. At most the records of one second are left after that.
     fn refill(&mut self, rate: u64, now: Timestamp) {
         let most = i64::try_from(rate).unwrap_or(i64::MAX);
         let passed = now.saturating_sub(self.refilled);
-        // The first call, a clock that was set back, and a long pause.
+        // At the first call, after a long pause, or if the clock was set back, the records of one second are left.
         if !(0..3_600 * NS).contains(&passed) {
             (self.records_left, self.refilled) = (most, now);
             return;
@@ -115,7 +115,7 @@ impl Used {
     }
 }
 
-/// A session that counts.
+/// A session that counts toward the limit of its token until this is dropped.
 #[derive(Debug)]
 pub struct Counted(Arc<Usage>);
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
-use tacho_store::{ChunkInfo, Damages, Read, Result, SampleAnswer, Store};
+use tacho_store::{ChunkInfo, Damages, Read, Result, SampleAnswer, Store, Traces};
 
 use super::token::Confinement;
 use super::{Access, Whole};
@@ -121,7 +121,7 @@ impl View {
         damages
     }
 
-    /// Like [`Store::read_samples`], for series of this access.
+    /// Like [`Store::read_samples`], for series of this access. The report of a confined access does not depend on other series.
     ///
     /// # Errors
     /// As [`Store::read_samples`].
@@ -132,12 +132,35 @@ impl View {
         windows: Option<&Windows>,
         room: &AtomicUsize,
     ) -> Result<SampleAnswer> {
-        if let Some(other) = series.iter().find(|id| !self.admits_id(**id)) {
-            return Err(outside(*other));
-        }
-        let mut answer = self.store.read_samples(series, range, windows, room).await?;
+        self.check(series)?;
+        Ok(self.shown_answer(self.store.read_samples(series, range, windows, room).await?))
+    }
+
+    /// Like [`Store::read_short_samples`], for series of this access.
+    ///
+    /// # Errors
+    /// As [`Store::read_short_samples`].
+    pub async fn read_short_samples(
+        &self,
+        series: &[SeriesId],
+        range: TimeRange,
+        samples_max: usize,
+    ) -> Result<Option<SampleAnswer>> {
+        self.check(series)?;
+        let answer = self.store.read_short_samples(series, range, samples_max).await?;
+        Ok(answer.map(|answer| self.shown_answer(answer)))
+    }
+
+    fn check(&self, series: &[SeriesId]) -> Result<()> {
+        series.iter().find(|id| !self.admits_id(**id)).map_or(Ok(()), |other| Err(outside(*other)))
+    }
+
+    fn shown_answer(&self, mut answer: SampleAnswer) -> SampleAnswer {
         answer.damages = self.shown(answer.damages);
-        Ok(answer)
+        if self.confinement.is_some() {
+            answer.report = answer.report.of_requested_series();
+        }
+        answer
     }
 
     /// Like [`Store::read_entries`], for a series of this access.
@@ -166,6 +189,24 @@ impl View {
             return Err(outside(id));
         }
         self.store.executions_within(id, range, room, keep).await
+    }
+
+    /// Like [`Store::executions_of`], for a series of this access.
+    ///
+    /// # Errors
+    /// As [`Store::executions_of`].
+    pub async fn executions_of(
+        &self,
+        id: SeriesId,
+        range: TimeRange,
+        room: &AtomicUsize,
+        traces: Traces<'_>,
+        keep: impl Fn(&ExecutionBlock) -> bool,
+    ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+        if !self.admits_id(id) {
+            return Err(outside(id));
+        }
+        self.store.executions_of(id, range, room, traces, keep).await
     }
 
     /// Like [`Store::read_chunks`], for a series of this access.

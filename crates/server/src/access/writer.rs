@@ -43,7 +43,7 @@ impl Writer {
         usage.wait_seconds(&token.limits, self.access.clock.now())
     }
 
-    /// The same as [`Store::append`], within the limits of the token. A repeated frame does not count.
+    /// The same as [`Store::append`], within the limits of the token. The records of a repeated frame do not count.
     ///
     /// # Errors
     /// The error of the store.
@@ -93,9 +93,9 @@ impl Sorter<'_> {
         let mut sorted = Sorted::default();
         let mut kept: [Vec<usize>; 3] = Default::default();
         let mut look =
-            |kind: Kind, position: usize, labels: &Labels, records: usize| match self.refuses(labels) {
+            |kind: Kind, position: usize, labels: &Arc<Labels>, records: usize| match self.refuses(labels) {
                 None => kept[kind as usize - 1].push(position),
-                Some(reason) => sorted.add(kind, position, records, reason),
+                Some(reason) => sorted.add(kind, position, (labels, records), reason),
             };
         for (at, series) in batch.samples.iter().enumerate() {
             look(Kind::Sample, at, &series.labels, series.samples.len());
@@ -145,9 +145,10 @@ fn at<T>(all: Vec<T>, positions: &[usize]) -> Vec<T> {
 }
 
 impl Sorted {
-    fn add(&mut self, kind: Kind, position: usize, records: usize, reason: String) {
+    fn add(&mut self, kind: Kind, position: usize, (labels, records): (&Arc<Labels>, usize), reason: String) {
         self.refused.series += 1;
         self.refused.records[kind as usize - 1] += records;
+        self.refused.of_series.push((kind, Arc::clone(labels), records));
         if self.refused.named.len() < REFUSED_NAMED_MAX {
             self.refused.named.push(RefusedSeries { kind, position, reason });
         }
@@ -159,6 +160,7 @@ impl Sorted {
         if let Appended::Partly(more) = appended {
             self.refused.series += more.series;
             self.refused.records.iter_mut().zip(more.records).for_each(|(sum, more)| *sum += more);
+            self.refused.of_series.extend(more.of_series);
             let room = REFUSED_NAMED_MAX.saturating_sub(self.refused.named.len());
             let moved = more.named.into_iter().take(room).map(|series| {
                 let position = kept[series.kind as usize - 1].get(series.position);
@@ -181,14 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_those_of_the_sender() {
+    fn positions_of_refused_series_are_those_in_the_batch_of_the_sender() {
         let kept = Some([vec![1, 3], vec![], vec![]]);
         let mut sorted = Sorted { kept, ..Sorted::default() };
-        sorted.add(Kind::Sample, 0, 5, "first".into());
+        let labels = |name| Arc::new(Labels::new([("__name__", name)]).unwrap());
+        sorted.add(Kind::Sample, 0, (&labels("a"), 5), "first".into());
         let named = vec![RefusedSeries { kind: Kind::Sample, position: 1, reason: "store".into() }];
-        let appended = sorted.with(Appended::Partly(Refused { series: 1, records: [2, 0, 0], named }));
+        let of_series = vec![(Kind::Sample, labels("b"), 2)];
+        let appended = Appended::Partly(Refused { series: 1, records: [2, 0, 0], of_series, named });
+        let appended = sorted.with(appended);
         let Appended::Partly(refused) = appended else { panic!("{appended:?}") };
         let positions: Vec<usize> = refused.named.iter().map(|series| series.position).collect();
         assert_eq!((refused.series, refused.records, positions), (2, [7, 0, 0], vec![0, 3]));
+        let of_series = [(Kind::Sample, labels("a"), 5), (Kind::Sample, labels("b"), 2)];
+        assert_eq!(refused.of_series, of_series);
     }
 }

@@ -16,9 +16,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_drivers::embedded::check::Image;
 use tacho_store::check::{
-    Checker, Depth, Finding, FindingKind, Findings, Gap, Journals, Known, Place, PlacedRow, Severity, Verdict,
+    Checker, Depth, Finding, FindingKind, Findings, Journals, Known, Place, PlacedRow, Severity, Verdict,
 };
-use tacho_store::{Error, ErrorKind, Result};
+use tacho_store::{Error, ErrorKind, Result, Row};
 
 pub use side::{INCOMPLETE, refuse_incomplete};
 
@@ -68,6 +68,8 @@ pub struct Source {
     pub(crate) journals: Journals,
     pub(crate) image: Image,
     pub(crate) checker: Checker,
+    /// Series rows that the directory lacks, with labels from other rows or journals.
+    pub(crate) derived: Vec<Row>,
     /// Findings that were made without reading rows.
     findings: Vec<Finding>,
 }
@@ -76,8 +78,8 @@ impl Source {
     /// Opens the journals and the files of a data directory as they are at one moment.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote the directory; `Invalid` when it is an unfinished copy; `Corrupt` when it changes too
-    /// fast; `Io` when a file cannot be read.
+    /// `Version` when a newer version wrote the directory; `Invalid` when it is the unfinished result of a repair; `Corrupt` when
+    /// it changes too fast; `Io` when a file cannot be read.
     pub async fn open(data: &Path, depth: Depth) -> Result<Self> {
         refuse_incomplete(data)?;
         let mut journals = Journals::hold(&data.join("journal"), "journal/")?;
@@ -90,10 +92,11 @@ impl Source {
             let known = Known::read(&*image.driver()).await?;
             // A journal that the server flushed after this image was opened seems to be missing. The next attempt sees
             // its chunks.
-            let gaps = journals.gaps(&known);
-            let seen = (gaps, known.facts.clone());
+            let gaps = journals.gaps(&known).into_iter().map(|gap| journals.gap(gap));
+            let missing: Vec<Finding> = gaps.chain(journals.emptied(&known)).collect();
+            let seen = (missing, known.facts.clone());
             if seen.0.is_empty() || last.as_ref() == Some(&seen) {
-                return Self::new(data, journals, image, known, depth, &seen.0);
+                return Self::new(data, journals, image, known, depth, seen.0);
             }
             last = Some(seen);
         }
@@ -107,14 +110,15 @@ impl Source {
         mut image: Image,
         known: Known,
         depth: Depth,
-        gaps: &[Gap],
+        missing: Vec<Finding>,
     ) -> Result<Self> {
         let mut findings = side::findings(data)?;
         findings.extend(image.take_findings());
         findings.extend(journals.names()?);
-        findings.extend(gaps.iter().map(|gap| journals.gap(*gap)));
-        let checker = Checker::new(known, journals.generations(), depth);
-        Ok(Self { journals, image, checker, findings })
+        findings.extend(missing);
+        let mut checker = Checker::new(known, journals.generations(), depth);
+        let derived = checker.derive_series(&journals)?;
+        Ok(Self { journals, image, checker, derived, findings })
     }
 
     /// Reads and checks all files.

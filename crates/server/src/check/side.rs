@@ -12,7 +12,7 @@ use crate::{access, control, record_types, snapshots};
 /// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
-/// Files and directories of a data directory, next to [`SIDE_FILES`].
+/// Files and directories of a data directory, in addition to [`SIDE_FILES`].
 const OTHERS: [&str; 7] =
     ["LOCK", "journal", "chunks", "tokens.lock", access::AUDIT_FILE, snapshots::DIRECTORY, INCOMPLETE];
 

@@ -15,11 +15,10 @@ pub enum ConfigError {
     #[error("environment variable {name}={value:?}: {cause}")]
     Environment { name: String, value: String, cause: String },
     #[error(
-        "{key} {address} is reachable from other machines, and clients are not authenticated over TLS: set tls-cert and tls-key, \
-         and add a token (`tacho token add`) or set tls-client-ca; or listen on 127.0.0.1, or set insecure-listen if the \
-         network is trusted"
+        "{key} {address} is reachable from other machines, and clients are not authenticated over TLS: {remedy}; or listen on \
+         127.0.0.1, or set insecure-listen if the network is trusted"
     )]
-    Exposed { key: &'static str, address: Address },
+    Exposed { key: &'static str, address: Address, remedy: &'static str },
     #[error("{given} is set without {missing}")]
     HalfTls { given: &'static str, missing: String },
     #[error("{key} is 0, at least 1 is needed")]

@@ -45,7 +45,7 @@ pub struct Config {
     pub request_time_max: Duration,
     /// Interval at which the server stores its own metrics. `None` disables this.
     pub selfwatch: Option<Duration>,
-    /// Permits what [`Config::is_exposed`] describes.
+    /// Permits a server that [`Config::is_exposed`] describes.
     pub insecure_listen: bool,
     /// Permits a start without tokens in a data directory that had tokens.
     pub without_tokens: bool,
@@ -61,6 +61,17 @@ impl Config {
 
     fn is_safe(&self, has_tokens: bool) -> bool {
         self.tls.as_ref().is_some_and(|files| has_tokens || files.client_ca.is_some())
+    }
+
+    /// What makes an exposed server safe.
+    fn remedy(&self, has_tokens: bool) -> &'static str {
+        match (self.tls.is_some(), has_tokens) {
+            (true, _) => "add a token (`tacho token add`) or set tls-client-ca",
+            (false, true) => "set tls-cert and tls-key",
+            (false, false) => {
+                "set tls-cert and tls-key, and add a token (`tacho token add`) or set tls-client-ca"
+            }
+        }
     }
 
     /// What is exposed, and by which setting.
@@ -209,10 +220,12 @@ impl Settings {
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
-        if !config.is_safe(access::file::is_used(&config.data)) && !config.insecure_listen {
+        let has_tokens = access::file::is_used(&config.data);
+        if !config.is_safe(has_tokens) && !config.insecure_listen {
+            let remedy = config.remedy(has_tokens);
             for (key, address) in [("http", config.http), ("records", config.records)] {
                 if !address.is_loopback() {
-                    return Err(ConfigError::Exposed { key, address });
+                    return Err(ConfigError::Exposed { key, address, remedy });
                 }
             }
         }
@@ -393,7 +406,12 @@ mod tests {
         let with = |more: &str| check(&format!("records = '0.0.0.0:7071'\n{more}"), &[], Settings::default());
         assert!(with("insecure_listen = true").is_ok());
         let tls = "tls_cert = 'a'\ntls_key = 'b'\n";
-        assert!(with(tls).unwrap_err().contains("tls-client-ca"));
+        let error = with(tls).unwrap_err();
+        assert!(
+            error.contains("over TLS: add a token (`tacho token add`) or set tls-client-ca; or listen"),
+            "{error}"
+        );
+        assert!(with("").unwrap_err().contains("over TLS: set tls-cert and tls-key, and add a token"));
         let config = with(&format!("{tls}tls_client_ca = 'c'")).unwrap();
         let files = tls::Files { cert: "a".into(), key: "b".into(), client_ca: Some("c".into()) };
         assert_eq!(config.tls, Some(files));

@@ -23,7 +23,7 @@ pub fn reworded(message: &str) -> String {
     }
 }
 
-/// ``names``: `` `dta`, expected one of `data`, `http` ``.
+/// The error for an unknown key. `names` is a part of serde's message, such as `` `dta`, expected one of `data`, `http` ``.
 fn unknown_key(names: &str) -> String {
     let mut names = names.split('`').skip(1).step_by(2);
     let unknown = names.next().unwrap_or_default();

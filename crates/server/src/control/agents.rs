@@ -6,6 +6,8 @@ use std::sync::Arc;
 use tacho_ingest::wire::{Moved, PROBED_TEXT_BYTES_MAX, Ping, Probed};
 use tacho_model::Timestamp;
 
+use super::numbers::Numbers;
+
 /// Limit on the agents in the list. Above it, agents that disconnected longest ago are removed. Connected agents are never
 /// removed.
 const AGENTS_MAX: usize = 4_096;
@@ -50,7 +52,8 @@ pub enum Control {
     /// Nothing was sent yet on this connection.
     Unsent,
     Sent {
-        revision: u64,
+        /// Number of the list on this connection, from 1.
+        list: u64,
         /// The ids of the sent rules, in order.
         rules: Arc<[u64]>,
         at: Timestamp,
@@ -85,7 +88,8 @@ impl Standing {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Report {
     pub at: Timestamp,
-    pub revision: u64,
+    /// Number of the list that the report is about.
+    pub list: u64,
     pub on: u64,
     pub aggregated: u64,
     pub off: u64,
@@ -115,7 +119,7 @@ pub struct Agent {
     /// The session id is never shown: the id of an older agent, which has no secret, permits
     /// sending frames as this agent.
     session: u128,
-    /// The public id of the agent while it is in the list: a counter of sessions.
+    /// The public id of the agent. It is always the same for a session, and does not reveal the session id.
     pub number: u64,
     pub identity: Identity,
     pub control: Control,
@@ -129,6 +133,9 @@ pub struct Agent {
     pub report: Option<Arc<Report>>,
     /// The revision of the rules when the server last checked whether the agent needs a new list.
     compared: u64,
+    /// Number of lists sent on this connection. The agent sees this number and not the revision, which counts the rules of all
+    /// services.
+    lists: u64,
     entry: u64,
 }
 
@@ -146,8 +153,8 @@ impl Agent {
         match &self.control {
             Control::None => Standing::Deaf,
             Control::Unsent => Standing::Waiting,
-            Control::Sent { revision: sent, at, .. } => {
-                let fits = |report: &Arc<Report>| report.revision == *sent && report.at >= *at;
+            Control::Sent { list, at, .. } => {
+                let fits = |report: &Arc<Report>| report.list == *list && report.at >= *at;
                 let answered = self.report.as_ref().is_some_and(fits);
                 match now.saturating_sub(*at) {
                     _ if answered && self.compared == revision => Standing::Follows,
@@ -159,14 +166,16 @@ impl Agent {
         }
     }
 
-    /// Records that these rules are being sent. Returns false if they were already sent on this connection.
-    pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> bool {
+    /// Records that these rules are being sent. Returns the number of the list, or `None` if these rules were already sent on
+    /// this connection.
+    pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> Option<u64> {
         self.compared = revision;
-        let same = matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules);
-        if !same {
-            self.control = Control::Sent { revision, rules, at };
+        if matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules) {
+            return None;
         }
-        !same
+        self.lists += 1;
+        self.control = Control::Sent { list: self.lists, rules, at };
+        Some(self.lists)
     }
 }
 
@@ -195,8 +204,7 @@ pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
     /// Number of connections so far.
     entries: u64,
-    /// Number of sessions so far.
-    sessions: u64,
+    numbers: Numbers,
     /// Total bytes of all reports ([`Report::bytes`]).
     bytes: usize,
 }
@@ -223,13 +231,24 @@ impl Agents {
         let control = if takes_rules { Control::Unsent } else { Control::None };
         // The report of an earlier connection is shown until the agent sends a new one.
         let earlier = self.by_session.remove(&session);
-        let number = earlier.as_ref().map_or(self.sessions + 1, |earlier| earlier.number);
-        self.sessions = self.sessions.max(number);
+        let number = self.numbers.of(session);
         let report = earlier.and_then(|earlier| earlier.report);
         let (since, heard, totals) = (now, now, Ping::default());
-        let (left, compared) = (None, 0);
-        let agent =
-            Agent { session, number, identity, control, since, heard, left, totals, report, compared, entry };
+        let (left, compared, lists) = (None, 0, 0);
+        let agent = Agent {
+            session,
+            number,
+            identity,
+            control,
+            since,
+            heard,
+            left,
+            totals,
+            report,
+            compared,
+            lists,
+            entry,
+        };
         self.by_session.insert(session, agent);
         entry
     }
@@ -245,7 +264,7 @@ impl Agents {
         let Some(agent) = self.get(session, entry) else { return Outcome::Stale };
         agent.heard = now;
         let sent = match &agent.control {
-            Control::Sent { revision, rules, .. } if *revision == probed.revision => rules,
+            Control::Sent { list, rules, .. } if *list == probed.revision => rules,
             _ => return Outcome::Stale,
         };
         let mut report = report(probed, sent, now);
@@ -286,7 +305,7 @@ impl Agents {
 
 /// Makes a report from a response: replaces the positions of the sent rules with their ids, and truncates texts.
 fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
-    let Probed { revision, on, aggregated, off, rules, moved } = probed;
+    let Probed { revision: list, on, aggregated, off, rules, moved } = probed;
     let text = |text: String| cut(&text, PROBED_TEXT_BYTES_MAX).to_owned();
     let rules = rules.into_iter().filter_map(|outcome| {
         let id = usize::try_from(outcome.rule).ok().and_then(|at| sent.get(at))?;
@@ -298,7 +317,7 @@ fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
         since: moved.since,
     });
     let (rules, moved) = (rules.collect(), moved.collect());
-    Report { at: now, revision, on, aggregated, off, rules, moved, cut: false }
+    Report { at: now, list, on, aggregated, off, rules, moved, cut: false }
 }
 
 /// The longest prefix of the text with at most this many bytes.
@@ -332,21 +351,21 @@ mod tests {
             let agent = &agents.by_session[&7];
             agent.standing(now, agent.compared)
         };
-        assert!(agents.get(7, entry).unwrap().send(1, [11, 12].into(), 5));
-        assert!(!agents.get(7, entry).unwrap().send(2, [11, 12].into(), 6), "the same list again");
+        assert_eq!(agents.get(7, entry).unwrap().send(41, [11, 12].into(), 5), Some(1));
+        assert_eq!(agents.get(7, entry).unwrap().send(42, [11, 12].into(), 6), None, "the same list again");
         assert_eq!(standing(&agents, 6), Standing::Waiting);
         assert_eq!(standing(&agents, 5 + ANSWER_TIME_MAX_NS), Standing::Silent);
         assert_eq!(agents.answer(7, entry, probed(1, 3, 2_000), 7), Outcome::Taken);
         assert_eq!(standing(&agents, HOUR), Standing::Follows);
         assert_eq!(
-            agents.by_session[&7].standing(HOUR, 3),
+            agents.by_session[&7].standing(HOUR, 43),
             Standing::Waiting,
             "the rules have changed since"
         );
         let report = agents.by_session[&7].report.clone().unwrap();
         let fault = "ä".repeat(PROBED_TEXT_BYTES_MAX / 2);
         assert_eq!(report.rules, [(11, 3, fault.clone()), (12, 3, fault)], "the third was never sent");
-        assert!(agents.get(7, entry).unwrap().send(3, [].into(), 8));
+        assert_eq!(agents.get(7, entry).unwrap().send(43, [].into(), 8), Some(2));
         assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 9), Outcome::Stale);
         assert_eq!(standing(&agents, 9), Standing::Waiting);
         let again = agents.enter(7, identity("shop"), false, 20);

@@ -14,6 +14,7 @@ mod agents;
 pub mod file;
 #[cfg(not(fuzzing))]
 mod file;
+mod numbers;
 mod pattern;
 mod rules;
 
@@ -31,6 +32,7 @@ pub use rules::{Refused, Rule, SCOPE_BYTES_MAX, Wanted, state_name, state_of};
 use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Gauge};
 use agents::Agents;
+use numbers::Numbers;
 use rules::Rules;
 
 /// The state shared by the listener and the API.
@@ -40,6 +42,7 @@ pub struct Control {
     file: tokio::sync::Mutex<Option<file::File>>,
     /// Increases with each change of the rules.
     revision: watch::Sender<u64>,
+    numbers: Numbers,
     metrics: Arc<Metrics>,
 }
 
@@ -98,6 +101,7 @@ impl Control {
             table: Mutex::new(Table { rules, agents: Agents::default() }),
             file: tokio::sync::Mutex::new(file),
             revision: watch::channel(1).0,
+            numbers: Numbers::default(),
             metrics,
         };
         control.count_rules(&control.table().rules);
@@ -167,8 +171,9 @@ impl Control {
         self.table().rules.iter().cloned().collect()
     }
 
-    pub fn rule(&self, id: u64) -> Option<Rule> {
-        self.table().rules.iter().find(|rule| rule.id == id).cloned()
+    /// The number that stands for the id of a rule in answers to clients that must not learn how many rules there were.
+    pub fn number_of(&self, id: u64) -> u64 {
+        self.numbers.of(id)
     }
 
     /// Connected and recently disconnected agents with their status, ordered by service, host, instance and age.
@@ -235,12 +240,10 @@ impl Presence<'_> {
         let agent = agents.get(self.session, self.entry)?;
         let list: Vec<&Rule> = rules.iter().filter(|rule| rule.fits(&agent.identity)).collect();
         let revision = *self.control.revision.borrow();
-        if !agent.send(revision, list.iter().map(|rule| rule.id).collect(), now) {
-            return None;
-        }
+        let number = agent.send(revision, list.iter().map(|rule| rule.id).collect(), now)?;
         self.sent.add(1);
         let rules = list.iter().map(|rule| ProbeRule { state: rule.state, pattern: rule.pattern.clone() });
-        Some(Probes { revision, rules: rules.collect() })
+        Some(Probes { revision: number, rules: rules.collect() })
     }
 
     pub fn heard(&self, ping: Ping, now: Timestamp) {

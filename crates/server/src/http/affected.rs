@@ -56,7 +56,7 @@ impl Affected {
 /// Counts the records that a deletion of these series and this range would remove. `only`: counts only samples or only entries.
 ///
 /// # Errors
-/// `Corrupt` when some records cannot be read, unless that is allowed.
+/// `Corrupt` when some records cannot be read, unless that is allowed; other errors of the store.
 pub async fn affected(
     store: &View,
     selectors: &[Vec<Matcher>],

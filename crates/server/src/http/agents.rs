@@ -55,8 +55,11 @@ fn listed(app: &App, access: &Access, params: &Params) -> Result<Json<Value>, Ap
     agents.truncate(limit);
     let mut room = LISTS_BYTES_MAX;
     let rule = rule.map(|rule| rule.id);
-    let agents: Vec<Value> =
-        agents.iter().map(|(agent, standing)| agent_json(agent, *standing, rule, &mut room)).collect();
+    let id_of = |id| shown_id(app, access, id);
+    let agents = agents
+        .iter()
+        .map(|(agent, standing)| agent_json(agent, *standing, (rule, &id_of), &mut room))
+        .collect::<Vec<Value>>();
     Ok(Json(json!({
         "status": "success",
         "data": { "agents": agents, "total": total, "connected": connected },
@@ -69,9 +72,15 @@ pub(super) fn shows(access: &Access, agent: &Agent) -> bool {
     access.admits(service, host, instance)
 }
 
-/// A rule, if the access may see it: a rule for all agents, or one with an agent in its scope that the access may see.
-pub(super) fn rule_of(app: &App, access: &Access, id: u64) -> Option<Rule> {
-    let rule = app.control.rule(id)?;
+/// The id of a rule in answers. Ids are consecutive, so a confined access, which sees only some rules, gets another number.
+pub(super) fn shown_id(app: &App, access: &Access, id: u64) -> u64 {
+    if access.confinement().is_none() { id } else { app.control.number_of(id) }
+}
+
+/// A rule by its shown id, if the access may see it: a rule for all agents, or one with an agent in its scope that the access
+/// may see.
+fn rule_of(app: &App, access: &Access, shown: u64) -> Option<Rule> {
+    let rule = app.control.rules().into_iter().find(|rule| shown_id(app, access, rule.id) == shown)?;
     let agents = || app.control.agents(app.clock.now());
     let is_shown = access.confinement().is_none()
         || rule.service.is_empty() && rule.instance.is_empty()
@@ -79,7 +88,10 @@ pub(super) fn rule_of(app: &App, access: &Access, id: u64) -> Option<Rule> {
     is_shown.then_some(rule)
 }
 
-fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {
+/// The rule that was asked for, and the function from ids of rules to shown ids.
+type Ids<'a> = (Option<u64>, &'a dyn Fn(u64) -> u64);
+
+fn agent_json(agent: &Agent, standing: Standing, ids: Ids<'_>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
         // The session id is not shown: the id of an older agent, which has no secret, permits
@@ -100,14 +112,13 @@ fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut u
             "entries": totals.entries_dropped,
         },
         "bytes_buffered": totals.bytes_buffered,
-        "probes": report.as_ref().map(|report| report_json(report, rule, room)),
+        "probes": report.as_ref().map(|report| report_json(report, ids, room)),
     })
 }
 
 /// The report of an agent as JSON. `room`: bytes left for lists in this response.
-fn report_json(report: &Report, rule: Option<u64>, room: &mut usize) -> Value {
-    let outcome =
-        |id: u64, (matched, fault): (u64, &str)| json!({ "id": id, "matched": matched, "fault": fault });
+fn report_json(report: &Report, (rule, shown): Ids<'_>, room: &mut usize) -> Value {
+    let outcome = |id: u64, (matched, fault): (u64, &str)| json!({ "id": shown(id), "matched": matched, "fault": fault });
     let mut answer = json!({
         "at": report.at.to_string(),
         "on": report.on,

@@ -55,7 +55,7 @@ pub struct App {
     pub(super) light_block_bytes_max: usize,
     /// Memory budget of responses that are being sent.
     pub(super) answers: Answers,
-    /// Permits and memory budget of writes.
+    /// Memory budget of request bodies, and permits and memory budget for decoding them.
     pub(super) decoding: Decoding,
     /// One permit per requested merge or clean-up, running or waiting.
     pub(super) merges: Arc<Semaphore>,

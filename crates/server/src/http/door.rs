@@ -63,8 +63,8 @@ impl<'a> Visit<'a> {
     /// Lets the request in.
     ///
     /// # Errors
-    /// 401 without valid credentials, 403 if they do not permit the request, 400 for several credentials or a header of another
-    /// form.
+    /// 401 without valid credentials, 429 after too many wrong tokens, 403 if the credentials do not permit the request, 400 for
+    /// several credentials or for a header `Authorization` of an unknown form.
     pub fn enter(&self, gate: &Gate, headers: &HeaderMap, uri: &Uri) -> Result<Option<Access>, ApiError> {
         if self.need == Need::Nothing {
             return Ok(None);
@@ -155,7 +155,7 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON)
 }
 
-/// The credential of a request. A header takes precedence over the cookie.
+/// The credential of a request. A token in a header or parameter takes precedence over the cookie.
 fn credential(headers: &HeaderMap, uri: &Uri, route: &str) -> Result<Option<Credential>, ApiError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let in_header = values.next().map(|value| value.to_str().ok().and_then(of_header));
@@ -224,7 +224,7 @@ impl<S: Sync> FromRequestParts<S> for Access {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let access = parts.extensions.get::<Self>().cloned();
-        access.ok_or_else(|| ApiError::internal("the route has no need, so nobody was let in"))
+        access.ok_or_else(|| ApiError::internal("the handler uses an access, but its route needs none"))
     }
 }
 

@@ -73,23 +73,32 @@ async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> 
     Ok(response)
 }
 
-/// The rest of an export: the reader, and the unsent parts of the last slice.
-type Left = (Reader, VecDeque<Slice>);
+/// The rest of an export: the reader, and the unsent parts of the slices read last.
+type Left = (Reader, VecDeque<Vec<Slice>>);
+
+/// Divides slices into parts that are formatted and sent one after the other.
+fn parts(slices: VecDeque<Slice>) -> VecDeque<Vec<Slice>> {
+    match slices.len() {
+        0 | 1 => slices.into_iter().flat_map(Slice::parts).map(|part| vec![part]).collect(),
+        // The samples of short series.
+        _ => VecDeque::from([slices.into()]),
+    }
+}
 
 /// The next part of the body, and the rest of the export. After the last part, the rest is `None`.
 async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
-    let (mut reader, mut parts) = state?;
-    let part = match parts.pop_front() {
+    let (mut reader, mut unsent) = state?;
+    let part = match unsent.pop_front() {
         Some(part) => Ok(Some(part)),
-        None => reader.next().await.map(|slice| {
-            parts = slice.map(Slice::parts).unwrap_or_default();
-            parts.pop_front()
+        None => reader.next_slices().await.map(|slices| {
+            unsent = parts(slices);
+            unsent.pop_front()
         }),
     };
     match part {
         // Formatting tens of thousands of records takes milliseconds.
-        Ok(Some(part)) => match tokio::task::spawn_blocking(move || part.lines()).await {
-            Ok(lines) => Some((Ok(lines.into()), Some((reader, parts)))),
+        Ok(Some(part)) => match tokio::task::spawn_blocking(move || lines(&part)).await {
+            Ok(lines) => Some((Ok(lines.into()), Some((reader, unsent)))),
             Err(error) => Some((Err(Error::new(ErrorKind::Closed, "writing ended").caused_by(error)), None)),
         },
         Ok(None) if totals => {
@@ -105,6 +114,10 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
             Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }
     }
+}
+
+fn lines(part: &[Slice]) -> String {
+    part.iter().map(Slice::lines).collect()
 }
 
 /// The texts of the selectors. There must be at least one.

@@ -22,6 +22,7 @@ use super::route::{Need, Route};
 use super::write::{count_wait, over_rate};
 use crate::access::{Access, Written};
 use crate::decoding::batch_bytes;
+use crate::received::Received;
 
 const PROTOCOL: &str = "import";
 /// Position of the type byte in a frame.
@@ -67,13 +68,15 @@ async fn import(
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
         refused_records += data.rejects.count;
+        let received = Received::of(&data.batch, std::iter::repeat(1));
         let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
         match written {
-            // The client repeats the body. The frames before this one are then repeated, and do not count again.
+            // The client sends the body again later. The frames before this one are then recognized as repeated.
             Written::Wait(seconds) => return Err(over_rate(seconds)),
-            Written::Appended(Appended::Stored) => {}
+            Written::Appended(Appended::Stored) => received.add_to(&app.metrics),
             Written::Appended(Appended::Repeated) => repeated += 1,
             Written::Appended(Appended::Partly(left_out)) => {
+                received.without(&left_out).add_to(&app.metrics);
                 let records: usize = left_out.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
                 refused_records += records as u64;

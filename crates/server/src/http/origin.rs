@@ -102,7 +102,7 @@ impl Names {
         if headers.get_all(header::ORIGIN).iter().count() > 1 {
             return Err(ApiError::forbidden("the request has several origins"));
         }
-        // An origin that is no text is that of another page.
+        // An origin that is not text cannot be this server's, so it counts as that of another page.
         let origin = headers.get(header::ORIGIN).map(|value| value.to_str().unwrap_or("?"));
         if let Some(origin) = origin.filter(|origin| !is_ours(origin)) {
             return foreign(&format!("a page of {origin:?}"));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_64_kib_read_reset_the_time() {
+    async fn reading_64_kib_resets_the_time() {
         let (ours, mut theirs) = tokio::io::duplex(BYTES_MIN);
         let time_max = Duration::from_secs(10);
         let mut paced = Paced::new(ours, time_max, || panic!("cut off"));

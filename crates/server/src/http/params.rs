@@ -93,6 +93,12 @@ impl Params {
     }
 
     pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>, ApiError> {
+        if let Some(text) = self.get(name).filter(|text| time::is_out_of_range(text)) {
+            let range = time::RANGE;
+            return Err(ApiError::bad(format!(
+                "invalid parameter {name:?}: {text:?} is out of range: times are from {range}"
+            )));
+        }
         self.parse(
             name,
             "a time: Unix seconds or RFC 3339, for example 2026-01-31T12:00:00Z",
@@ -149,6 +155,12 @@ mod tests {
             assert!(error.message.contains(expect), "{expect} in {}", error.message);
         };
         fails(&[("start", "soon")], "\"start\": \"soon\" is not a time");
+        fails(
+            &[("end", "9999999999")],
+            "\"end\": \"9999999999\" is out of range: times are from 1677-09-21 to 2262-04-11",
+        );
+        fails(&[("end", "9999-12-31T00:00:00Z")], "out of range");
+        fails(&[("end", "NaN")], "is not a time");
         fails(&[("end", "1x")], "\"end\": \"1x\"");
         fails(&[("start", "5"), ("end", "4")], "\"end\": it is before");
         let error = params(&[("limit", "-1")]).count("limit").unwrap_err();

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tacho_ingest::wire::PROBE_RULES_MAX;
 
-use super::agents::shows;
+use super::agents::{shown_id, shows};
 use super::app::App;
 use super::body::Packed;
 use super::door::Done;
@@ -71,6 +71,7 @@ fn rules(app: &App, access: &Access) -> Json<Value> {
     let rules = app.control.rules().into_iter().filter(is_shown).map(|rule| {
         let Tally { told, answered, matched, faults } = tallies.get(&rule.id).copied().unwrap_or_default();
         let mut shown = rule_json(&rule);
+        shown["id"] = shown_id(app, access, rule.id).into();
         shown["agents"] = json!({ "told": told, "answered": answered, "matched": matched, "faults": faults });
         shown
     });

@@ -1,4 +1,4 @@
-//! The table of routes: path, what a request needs, handler. A route without a need cannot be written.
+//! The table of routes: path, what a request needs, handler. [`Route::new`] takes the need, so that no route lacks one.
 
 use std::collections::HashMap;
 use std::sync::Arc;

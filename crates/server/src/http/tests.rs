@@ -25,8 +25,9 @@ use crate::control::Control;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// A request whose range contains the call of `executions`.
-const SERVICES: &str = "/api/services?start=0&end=2";
+/// Requests whose range contains the call of `executions`. All blocks of a call tree are in memory at the same time.
+const CALL_TREE: &str = "/api/calltree?start=0&end=2";
+const FOLDED: [&str; 4] = ["services", "operations", "traces", "graph"];
 
 /// Number of series, each with labels of 60 kB. All labels together exceed the limit on an answer that is written while a
 /// heavy request runs.
@@ -174,7 +175,7 @@ async fn waiting_analyses_release_their_permits() {
     let mut waiting = Vec::new();
     // One request more than there are permits, so that the test fails if a waiting request keeps its permit.
     for _ in 0..=ANALYSES_MAX {
-        waiting.push(busy.ask_until_it_waits(SERVICES).await);
+        waiting.push(busy.ask_until_it_waits(CALL_TREE).await);
         assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX], "while {} wait", waiting.len());
     }
     let left = waiting.pop().unwrap();
@@ -182,7 +183,7 @@ async fn waiting_analyses_release_their_permits() {
     assert!(left.await.unwrap_err().is_cancelled());
     drop(heavy);
     for waiting in waiting {
-        check_services(waiting.await.unwrap());
+        check_call_tree(waiting.await.unwrap());
     }
     assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "after all");
 }
@@ -197,17 +198,34 @@ async fn analyses_release_their_permits_after_success_and_failure() {
         })
         .await;
         let heavy = is_heavy_taken.then(|| busy.take_heavy());
-        let (status, answer) = ask(busy.app.clone(), SERVICES.to_owned()).await;
+        let (status, answer) = ask(busy.app.clone(), CALL_TREE.to_owned()).await;
         if block_bytes_max == 0 && !is_heavy_taken {
             assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
         } else {
-            check_services((status, answer));
+            check_call_tree((status, answer));
         }
         drop(heavy);
         assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "{block_bytes_max}, {is_heavy_taken}");
     }
 }
 
-fn check_services((status, answer): Answered) {
-    assert_eq!((status, &answer["services"][0]["service"]), (StatusCode::OK, &"shop".into()), "{answer}");
+fn check_call_tree((status, answer): Answered) {
+    assert_eq!(
+        (status, &answer["root"]["children"][0]["service"]),
+        (StatusCode::OK, &"shop".into()),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn analyses_block_by_block_need_no_memory_for_blocks() {
+    let busy =
+        Busy::start(executions(), |app| (app.block_bytes_max, app.light_block_bytes_max) = (0, 0)).await;
+    let _heavy = busy.take_heavy();
+    for name in FOLDED {
+        let (status, answer) = ask(busy.app.clone(), format!("/api/{name}?start=0&end=2")).await;
+        let list = answer[if name == "graph" { "nodes" } else { name }].as_array().map(Vec::len);
+        assert_eq!((status, list), (StatusCode::OK, Some(1)), "{name}: {answer}");
+    }
+    assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX]);
 }

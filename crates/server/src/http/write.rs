@@ -4,7 +4,6 @@
 //! The response 204 is sent when the batch is on disk. If records are refused, the error names the first of them, and the valid
 //! records of the request are stored.
 
-use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use axum::routing::post;
 use tacho_api::refusal;
 use tacho_ingest::line_protocol::Precision;
 use tacho_ingest::{Rejects, remote_write};
-use tacho_model::{Batch, Kind, Labels};
+use tacho_model::Batch;
 use tacho_store::{Appended, Refused};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -26,6 +25,7 @@ use super::params::Params;
 use super::route::{Need, Route};
 use crate::access::{Access, Written};
 use crate::decoding::{Decoding, Hold, batch_bytes};
+use crate::received::Received;
 
 type Answer = Result<StatusCode, ApiError>;
 
@@ -122,7 +122,7 @@ struct Decoded<R> {
     rejects: Rejects<R>,
     /// Size of the body without gzip, bytes. A body in Snappy is still compressed.
     bytes: usize,
-    counts: HashMap<(String, Kind), u64>,
+    received: Received,
     turn: Turn,
 }
 
@@ -142,7 +142,8 @@ async fn in_turn<R: Send + 'static>(
         let (batch, runs, rejects) = decode(&body)?;
         let bytes = body.len();
         hold.shrink(bytes + batch_bytes(&batch));
-        Ok(Decoded { counts: counts_by_service(&batch, &runs), batch, rejects, bytes, turn: (turn, hold) })
+        let received = Received::of(&batch, runs);
+        Ok(Decoded { batch, rejects, bytes, received, turn: (turn, hold) })
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
@@ -153,7 +154,7 @@ async fn keep<R: Display>(
     protocol: &'static str,
     decoded: Decoded<R>,
 ) -> Answer {
-    let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
+    let Decoded { batch, rejects, bytes, received, turn: _turn } = decoded;
     let metrics = &app.metrics;
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
@@ -169,9 +170,7 @@ async fn keep<R: Display>(
         }
     };
     metrics.records_refused.with([protocol]).add(refused.records.iter().sum::<usize>() as u64);
-    for ((service, kind), count) in counts {
-        metrics.records_received.with([&service, kind.name()]).add(count);
-    }
+    received.without(&refused).add_to(metrics);
     if rejects.is_empty() && refused.series == 0 {
         return Ok(StatusCode::NO_CONTENT);
     }
@@ -194,57 +193,22 @@ fn refusal_error<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiErro
     ApiError::bad(format!("{count} refused, the others are kept: {}{tail}", named.join("; ")))
 }
 
-/// Counts records by service (label `service`, else `job`) and kind. Reads the labels once per run, because labels are spread
-/// over memory: with thousands of series per body, reading them is most of the cost.
-fn counts_by_service(batch: &Batch, runs: &[usize]) -> HashMap<(String, Kind), u64> {
-    fn service(labels: &Labels) -> &str {
-        labels.get("service").or_else(|| labels.get("job")).unwrap_or("")
-    }
-    let mut counts: HashMap<(&str, Kind), u64> = HashMap::new();
-    let mut left = batch.samples.as_slice();
-    for run in runs {
-        let (series, rest) = left.split_at(left.len().min(*run));
-        if let Some(first) = series.first() {
-            let count: usize = series.iter().map(|s| s.samples.len()).sum();
-            *counts.entry((service(&first.labels), Kind::Sample)).or_default() += count as u64;
-        }
-        left = rest;
-    }
-    for series in &batch.entries {
-        *counts.entry((service(&series.labels), Kind::Entry)).or_default() += series.entries.len() as u64;
-    }
-    counts.into_iter().map(|((service, kind), count)| ((service.to_owned(), kind), count)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
-    use tacho_ingest::line_protocol;
+    use tacho_model::Kind;
     use tacho_store::RefusedSeries;
 
     #[test]
     fn refused_lines_and_refused_series_are_reported_together() {
         let rejects = Rejects { named: vec!["line 2, column 1: bad"], count: 3 };
         let named = RefusedSeries { kind: Kind::Sample, position: 0, reason: "series a: no room".to_owned() };
-        let refused = Refused { series: 2, records: [7, 0, 0], named: vec![named] };
+        let refused = Refused { series: 2, records: [7, 0, 0], named: vec![named], ..Refused::default() };
         let error = refusal_error(&rejects, &refused);
         assert_eq!(error.status, StatusCode::BAD_REQUEST);
         let expect = "5 refused, the others are kept: line 2, column 1: bad; series a: no room; and 3 more";
         assert_eq!(error.message, expect);
-    }
-
-    #[test]
-    fn records_are_counted_by_service() {
-        let lines = b"m,service=x a=1,b=2\nm,service=x a=3\nm,job=y a=1\nm a=1,b=\"t\"\nm,service=y,z=1 a=1\nn,service=x a=1\n";
-        let decoded = line_protocol::decode(lines, Precision::Nanoseconds, 0);
-        let counts = counts_by_service(&decoded.batch, &decoded.runs);
-        let of = |service: &str, kind| counts.get(&(service.to_owned(), kind)).copied();
-        assert_eq!(
-            (of("x", Kind::Sample), of("y", Kind::Sample), of("", Kind::Sample)),
-            (Some(4), Some(2), Some(1))
-        );
-        assert_eq!((of("", Kind::Entry), counts.len()), (Some(1), 4));
     }
 
     #[tokio::test]

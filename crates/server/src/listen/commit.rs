@@ -125,7 +125,9 @@ impl Committer<'_> {
                 Ok(Written::Appended(appended)) => {
                     let refused = match appended {
                         Appended::Partly(refused) => refused,
-                        Appended::Stored | Appended::Repeated => Refused::default(),
+                        Appended::Stored => Refused::default(),
+                        // These records were counted when they were stored.
+                        Appended::Repeated => return Ok(Ok(Refused::default())),
                     };
                     let kept = batch.counts().into_iter().zip(refused.records);
                     self.counts.received(kept.map(|(all, refused)| all.saturating_sub(refused)));

@@ -122,7 +122,7 @@ async fn converse(
     tokio::pin!(committing);
     tokio::select! {
         biased;
-        // All frames that were read are stored and acknowledged before the last frame is sent.
+        // All frames that were read are stored and acknowledged before the server sends its last frame.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,
     }

@@ -17,7 +17,7 @@ use registry::{Collect, Counter, Family, Gauge, Histogram};
 
 /// All metrics of the server. A new metric is one field, one line in `default` and one in `families`.
 pub struct Metrics {
-    /// Records accepted and on disk. `kind` is sample, entry or execution (one per call).
+    /// Records on disk, without refused and repeated ones. `kind` is sample, entry or execution (one per call).
     pub records_received: Family<Counter, 2>,
     /// Records that agents have reported as dropped because of full buffers.
     pub records_dropped: Family<Counter, 1>,
@@ -54,7 +54,7 @@ impl Default for Metrics {
             records_received: Family::new(
                 "tacho_records_received_total",
                 ["service", "kind"],
-                "Records acknowledged; a call counts as one execution.",
+                "Records stored, without refused and repeated ones; a call counts as one execution.",
             ),
             records_dropped: Family::new(
                 "tacho_records_dropped_total",

@@ -97,7 +97,7 @@ impl Default for StoreFigures {
     fn default() -> Self {
         Self {
             series: Family::new("tacho_series", ["kind"], "Series known."),
-            series_refused: Family::new("tacho_series_refused_total", [], "New series above a limit."),
+            series_refused: Family::new("tacho_series_refused_total", [], "New series refused at a limit."),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Memory limit of the index of series."),
             chunk_limit: ChunkLimitFigures::default(),
@@ -138,9 +138,9 @@ impl Default for StoreFigures {
             batches: Family::new(
                 "tacho_batches_total",
                 ["outcome"],
-                "Batches stored, repeated, or refused as full.",
+                "Batches stored, repeated, or refused because the memory for records or the disk was full.",
             ),
-            flushes: Family::new("tacho_flushes_total", ["outcome"], "Flushed generations."),
+            flushes: Family::new("tacho_flushes_total", ["outcome"], "Flushes, done or failed."),
             chunks: Family::new("tacho_chunks_written_total", [], "Chunks written to the driver."),
             chunk_bytes: Family::new("tacho_chunk_bytes_written_total", [], "Bytes of written chunks."),
             chunks_unreadable: Family::new(

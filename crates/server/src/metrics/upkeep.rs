@@ -45,7 +45,7 @@ impl Default for UpkeepFigures {
             total("tacho_retention_chunks_total", "Chunks deleted by retention.", |s| s.chunks_expired),
             total(
                 "tacho_merge_dead_rows_total",
-                "Replaced rows of an earlier process that were deleted.",
+                "Replaced rows that their merge did not delete, for example because of a crash, and that a later job deleted.",
                 |s| s.rows_dead,
             ),
             total("tacho_deletions_total", "Deletions requested.", |s| s.deletions),

@@ -1,4 +1,5 @@
-//! Reads all records of some series, slice by slice. At most one slice is in memory.
+//! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series
+//! with about as many records.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,12 +9,16 @@ use tacho_api::export::{Bounds, Thinned, Totals};
 use tacho_api::tally::Tally;
 use tacho_ingest::json_lines;
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
-use tacho_store::{Damages, Read, Result};
+use tacho_store::{Damages, Exactness, Piece, Read, Result};
 
 use crate::access::View;
 
 /// Approximate number of records of a slice. Chunks are not split.
 const SLICE_RECORDS: usize = 32_768;
+/// Limit on the series of samples that are read together.
+const SERIES_AT_ONCE: usize = 128;
+/// Number of series that are read alone after a read of several series that were not short.
+const SERIES_ALONE: usize = 16;
 /// Approximate number of chunks in a slice of entries. It is low, because even a few entries may have 1 MiB of text each.
 const SLICE_ENTRY_CHUNKS: usize = 8;
 /// Approximate bytes of the entries that are formatted at a time. An entry is not split. Escapes may make the output six times
@@ -54,7 +59,9 @@ pub fn find_while(
 
 /// The names of all labels of these series.
 pub fn label_names(found: &[Selected]) -> BTreeSet<String> {
-    found.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name.to_owned())).collect()
+    let names: BTreeSet<&str> =
+        found.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Consecutive records of one series, in the order of time.
@@ -110,7 +117,7 @@ impl Slice {
     }
 }
 
-/// Reads one series after the other.
+/// Reads one series after the other. Short series are read together.
 pub struct Reader {
     store: View,
     range: TimeRange,
@@ -121,10 +128,40 @@ pub struct Reader {
     slices: Option<VecDeque<TimeRange>>,
     /// Error bounds of the first series of `todo`.
     bounds: Bounds,
-    any: bool,
+    /// Number of records of the first series of `todo` so far.
+    records: usize,
+    together: Together,
+    /// Slices that are read and not yet returned.
+    ready: VecDeque<Slice>,
     pub totals: Totals,
     /// The unreadable records so far. `None` if unreadable records are not allowed and cause an error.
     damages: Option<Damages>,
+}
+
+/// How many series of samples are read together. The number grows while the series are short.
+struct Together {
+    series: usize,
+    /// Number of series that are read alone before the next attempt to read several.
+    alone: usize,
+}
+
+impl Together {
+    /// Number of series that the next read may have.
+    const fn series(&self) -> usize {
+        if self.alone > 0 { 1 } else { self.series }
+    }
+
+    /// After a read of `series` with so many records.
+    fn read(&mut self, series: usize, records: usize) {
+        self.alone = self.alone.saturating_sub(1);
+        let fitting = SLICE_RECORDS.saturating_mul(series) / records.max(1);
+        self.series = fitting.clamp(1, SERIES_AT_ONCE.min(2 * series));
+    }
+
+    /// After a read of several series that were not short.
+    const fn failed(&mut self) {
+        *self = Self { series: 1, alone: SERIES_ALONE };
+    }
 }
 
 impl Reader {
@@ -139,7 +176,9 @@ impl Reader {
             todo: todo.into(),
             slices: None,
             bounds: Bounds::default(),
-            any: false,
+            records: 0,
+            together: Together { series: 1, alone: 0 },
+            ready: VecDeque::new(),
             totals: Totals::default(),
             damages: None,
         }
@@ -171,34 +210,89 @@ impl Reader {
 
     /// The next slice that has records. `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Slice>> {
+        if self.ready.is_empty() {
+            self.ready = self.next_slices().await?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// The next slices that have records: one slice, or all samples of several short series, which are about as many records.
+    /// Empty at the end.
+    pub async fn next_slices(&mut self) -> Result<VecDeque<Slice>> {
+        if !self.ready.is_empty() {
+            return Ok(std::mem::take(&mut self.ready));
+        }
         for kind in std::mem::take(&mut self.kinds) {
             let damages = self.store.lacks(kind);
             self.take(Read { records: (), damages })?;
         }
-        while let Some(series) = self.todo.front().cloned() {
-            let slices = match &mut self.slices {
-                Some(slices) => slices,
-                none => {
-                    let (slices, bounds) = slices(&self.store, series.kind, series.id, self.range).await?;
-                    self.bounds = bounds;
-                    none.insert(slices)
-                }
+        while let Some(first) = self.todo.front().cloned() {
+            let slices = match self.short_series() {
+                0 | 1 => self.next_of(&first).await?.into_iter().collect(),
+                series => self.read_together(series).await?,
             };
-            let Some(range) = slices.pop_front() else {
-                if std::mem::take(&mut self.any) {
-                    self.totals.series += 1;
-                    self.totals.lossy += u64::from(!self.bounds.are_exact());
-                    self.totals.bounds.widen(self.bounds);
-                }
-                self.slices = None;
-                self.todo.pop_front();
-                continue;
-            };
-            if let Some(slice) = self.read(&series, range).await? {
-                self.any = true;
-                return Ok(Some(slice));
+            if !slices.is_empty() {
+                return Ok(slices);
             }
         }
+        Ok(VecDeque::new())
+    }
+
+    /// Number of series at the front of `todo` that the next read may read together.
+    fn short_series(&self) -> usize {
+        let is_begun = self.slices.is_some();
+        let samples = self.todo.iter().take_while(|series| series.kind == Kind::Sample);
+        if is_begun { 1 } else { samples.take(self.together.series()).count() }
+    }
+
+    /// Reads all samples of the first series of `todo`. If they are not short, returns nothing, and these series are read one
+    /// after the other.
+    async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
+        let ids: Vec<SeriesId> = self.todo.iter().take(series).map(|series| series.id).collect();
+        let Some(answer) = self.store.read_short_samples(&ids, self.range, SLICE_RECORDS).await? else {
+            self.together.failed();
+            return Ok(VecDeque::new());
+        };
+        self.take(Read { records: (), damages: answer.damages })?;
+        let (mut slices, mut records) = (VecDeque::new(), 0);
+        let read = answer.series.into_iter().zip(answer.exactness);
+        for (Selected { id, labels, .. }, (pieces, exactness)) in self.todo.drain(..series).zip(read) {
+            let samples: Vec<Sample> = pieces.iter().flat_map(Piece::samples).collect();
+            if samples.is_empty() {
+                continue;
+            }
+            records += samples.len();
+            samples.iter().for_each(|sample| self.totals.samples.sample(id, sample));
+            let bounds = bounds(exactness);
+            count_series(&mut self.totals, bounds);
+            slices.push_back(Slice { labels, records: Records::Samples(samples), bounds });
+        }
+        self.together.read(series, records);
+        Ok(slices)
+    }
+
+    /// The next slice of the first series of `todo`. `None` if the slice is empty, or at the end of the series.
+    async fn next_of(&mut self, series: &Selected) -> Result<Option<Slice>> {
+        let slices = match &mut self.slices {
+            Some(slices) => slices,
+            none => {
+                let (slices, bounds) = slices(&self.store, series.kind, series.id, self.range).await?;
+                self.bounds = bounds;
+                none.insert(slices)
+            }
+        };
+        if let Some(range) = slices.pop_front() {
+            return self.read(series, range).await;
+        }
+        if self.records > 0 {
+            count_series(&mut self.totals, self.bounds);
+        }
+        let records = std::mem::take(&mut self.records);
+        if series.kind == Kind::Sample {
+            self.together.read(1, records);
+        }
+        self.slices = None;
+        self.todo.pop_front();
         Ok(None)
     }
 
@@ -217,17 +311,33 @@ impl Reader {
             samples.iter().for_each(|sample| self.totals.samples.sample(series.id, sample));
             Records::Samples(samples)
         };
+        self.records += records.len();
         let bounds = self.bounds;
         Ok((!records.is_empty()).then_some(Slice { labels, records, bounds }))
     }
 }
 
+/// Counts a series that has records.
+fn count_series(totals: &mut Totals, bounds: Bounds) {
+    totals.series += 1;
+    totals.lossy += u64::from(!bounds.are_exact());
+    totals.bounds.widen(bounds);
+}
+
+fn bounds(Exactness { time_error_max, value_error_max, thinned }: Exactness) -> Bounds {
+    Bounds { value: value_error_max, time_ns: time_error_max, thinned: thinned.map(Thinned::of) }
+}
+
 impl Records {
-    pub fn is_empty(&self) -> bool {
+    pub fn len(&self) -> usize {
         match self {
-            Self::Samples(samples) => samples.is_empty(),
-            Self::Entries(entries) => entries.is_empty(),
+            Self::Samples(samples) => samples.len(),
+            Self::Entries(entries) => entries.len(),
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -284,7 +394,8 @@ mod tests {
     use super::*;
     use tacho_ingest::rows::Rows;
     use tacho_ingest::time_text::TimeZone;
-    use tacho_model::{NAME, Sample, Value};
+    use tacho_model::{Batch, EntrySeries, ManualClock, NAME, Sample, SampleSeries, Value};
+    use tacho_store::{MemoryDriver, Options, Store};
 
     #[test]
     fn long_entries_are_formatted_in_parts() {
@@ -324,5 +435,90 @@ mod tests {
         assert_eq!(block.broken, vec![]);
         let back: Vec<Sample> = block.batch.samples.into_iter().flat_map(|series| series.samples).collect();
         assert_eq!(back, samples);
+    }
+
+    fn series(nth: usize, samples: Vec<Sample>) -> SampleSeries {
+        let labels = Labels::new([(NAME, "a"), ("nth", &format!("{nth:04}"))]).unwrap();
+        SampleSeries { labels: Arc::new(labels), samples }
+    }
+
+    fn sample(at: i64) -> Sample {
+        Sample { at, value: Value::I64(at) }
+    }
+
+    async fn store(place: &tempfile::TempDir) -> Arc<Store> {
+        let clock = Arc::new(ManualClock::new(0));
+        Store::open(Arc::new(MemoryDriver::new()), place.path(), Options::default(), clock).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn short_series_are_read_together_and_others_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let store = store(&place).await;
+        let append = async |samples| store.append(Batch { samples, ..Batch::default() }, None).await.unwrap();
+        // One sample each, but the series 50, 51, 120 and 150 have more samples than a slice.
+        let count = |nth| if [50, 51, 120, 150].contains(&nth) { SLICE_RECORDS as i64 + 1 } else { 1 };
+        append((0..200).map(|nth| series(nth, (0..count(nth)).map(sample).collect())).collect()).await;
+        store.flush().await.unwrap();
+        // Some series have many chunks of one sample each.
+        for round in 1..=6 {
+            let many = (60..70).chain(150..152);
+            append(many.map(|nth| series(nth, vec![sample(1_000_000 + round)])).collect()).await;
+            store.flush().await.unwrap();
+        }
+        // Some samples are only in memory.
+        append((180..300).map(|nth| series(nth, vec![sample(2_000_000), sample(2_000_001)])).collect()).await;
+        let text = Entry { at: 5, body: tacho_model::Body::Text("text".into()) };
+        let entries = vec![EntrySeries { labels: series(7, vec![]).labels, entries: vec![text] }];
+        store.append(Batch { entries, ..Batch::default() }, None).await.unwrap();
+
+        let view = View::whole(store.clone());
+        for range in [TimeRange::ALL, TimeRange::new(1_000_003, 2_000_000)] {
+            let found = find(&view, &[vec![]], None);
+            assert_eq!(found.len(), 301);
+            let (mut expect, mut totals) = (Vec::new(), Totals::default());
+            for Selected { id, labels, .. } in found.iter().filter(|series| series.kind == Kind::Sample) {
+                let samples = store.samples(*id, range).await.unwrap();
+                samples.iter().for_each(|sample| totals.samples.sample(*id, sample));
+                totals.series += u64::from(!samples.is_empty());
+                expect.extend(samples.into_iter().map(|sample| (labels.clone(), sample)));
+            }
+            let (mut got, mut entries) = (Vec::new(), 0);
+            let mut reader = Reader::new(view.clone(), found, None, range);
+            while let Some(Slice { labels, records, bounds }) = reader.next().await.unwrap() {
+                assert!(bounds.are_exact());
+                match records {
+                    Records::Samples(samples) => {
+                        got.extend(samples.into_iter().map(|sample| (labels.clone(), sample)));
+                    }
+                    Records::Entries(read) => entries += read.len() as u64,
+                }
+            }
+            assert!(got == expect, "{} samples of {}", got.len(), expect.len());
+            assert_eq!(entries, u64::from(range.contains(5)));
+            totals.series += entries;
+            totals.entries = reader.totals.entries;
+            assert_eq!(reader.totals, totals);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_number_of_reads_does_not_grow_with_the_number_of_short_series() {
+        let place = tempfile::tempdir().unwrap();
+        let store = store(&place).await;
+        let samples = (0..1_000).map(|nth| series(nth, vec![sample(1)])).collect();
+        store.append(Batch { samples, ..Batch::default() }, None).await.unwrap();
+        store.flush().await.unwrap();
+        let view = View::whole(store);
+        let found = find(&view, &[vec![]], None);
+        let mut reader = Reader::new(view, found, None, TimeRange::ALL);
+        let mut reads = Vec::new();
+        loop {
+            match reader.next_slices().await.unwrap().len() {
+                0 => break,
+                series => reads.push(series),
+            }
+        }
+        assert_eq!(reads, [1, 2, 4, 8, 16, 32, 64, 128, 128, 128, 128, 128, 128, 105]);
     }
 }

@@ -93,7 +93,7 @@ impl RecordTypes {
         Self { table: Mutex::new(table), keeper: Some(keeper) }
     }
 
-    /// Adds the definitions of an agent. They are on disk when this returns. If writing fails, the failure is logged.
+    /// Adds the definitions of an agent. When this returns, they are on disk, or the failure to write them is logged.
     pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
         if self.note(service, types, now) {
             self.keep().await;

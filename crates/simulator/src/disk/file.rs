@@ -119,7 +119,8 @@ impl File {
         self.seen = self.stable.clone();
     }
 
-    /// Damages synced bytes. Returns the position of the first damaged byte.
+    /// Damages the bytes on the medium; all bytes of the file count as synced after it. Returns the position of the first damaged
+    /// byte.
     pub fn harm(&mut self, harm: Harm, donor: &[u8], random: &mut Random) -> u64 {
         let at = random.below(self.length());
         let sector = at / SECTOR_BYTES;

@@ -160,6 +160,40 @@ impl SimulatedDisk {
         Some(text)
     }
 
+    /// Cuts off the end of the newest file with this extension in a directory. Half of the cuts are at a place where
+    /// `boundary` begins. Returns a description and the number of bytes; `None` if there is no such file with more than `least`
+    /// bytes.
+    pub fn cut_end(
+        &self,
+        directory: &Path,
+        extension: &str,
+        boundary: &[u8],
+        least: usize,
+    ) -> Option<(String, usize)> {
+        let mut state = self.state();
+        let State { files, names, random, .. } = &mut *state;
+        let is_meant = |path: &Path| {
+            path.parent() == Some(directory) && path.extension().is_some_and(|e| e == extension)
+        };
+        let (path, id) = names.all().into_iter().rfind(|(path, _)| is_meant(path))?;
+        let file = files.get_mut(&id)?;
+        let bytes = file.content();
+        let whole = bytes.len();
+        let begins = |at: &usize| bytes[*at..].starts_with(boundary);
+        let boundaries: Vec<usize> = (least..whole).filter(begins).collect();
+        let length = match boundaries.len() {
+            _ if whole <= least => return None,
+            0 => least + random.below((whole - least) as u64) as usize,
+            some if random.one_in(2) => boundaries[random.below(some as u64) as usize],
+            _ => least + random.below((whole - least) as u64) as usize,
+        };
+        file.cut(length as u64);
+        file.sync();
+        let text = format!("{} is cut to {length} of {whole} bytes", path.display());
+        state.note(|| text.clone());
+        Some((text, whole - length))
+    }
+
     /// The number of operations and a hash of them.
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();

@@ -124,7 +124,7 @@ impl Names {
         Ok(())
     }
 
-    /// A power failure. Of the changes that are not synced, none, all, the first ones or any are on the medium.
+    /// A power failure. Of the changes that are not synced, the medium has none, all, the first ones, or a random subset.
     pub fn lose_unsynced(&mut self, random: &mut Random) {
         let pending = std::mem::take(&mut self.pending);
         let way = random.below(4);

@@ -29,7 +29,8 @@ pub enum Depth {
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
-    /// The row to copy, without damaged columns. `None` if no part of the row can be used, or if the row is not needed.
+    /// The row as a repair copies it, without damaged columns. `None` if no part of the row can be used, or if the row is
+    /// not needed.
     pub kept: Option<Row>,
     /// Kind and number of the records in the row.
     pub records: Option<(Kind, u64)>,
@@ -50,6 +51,8 @@ pub struct Checker {
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
     /// Counts of the chunks with a merge number above the last one in the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
+    /// Groups and series without a readable series row whose labels another row or a journal has.
+    pub(super) derived: Vec<(Kind, SeriesId)>,
 }
 
 /// Counts of the chunks of a group or series without a readable series row.
@@ -71,7 +74,14 @@ impl Checker {
     /// `journals`: all generations that the journals name ([`super::Journals::generations`]).
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
-        Self { known, depth, highest, nameless: Mutex::default(), unrecorded: Mutex::default() }
+        Self {
+            known,
+            depth,
+            highest,
+            nameless: Mutex::default(),
+            unrecorded: Mutex::default(),
+            derived: Vec::new(),
+        }
     }
 
     pub const fn known(&self) -> &Known {
@@ -207,7 +217,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
     }
 
-    /// The number of these series.
+    /// The number of series that [`Self::members`] returns.
     pub(super) fn member_count(&self, kind: Kind, group: SeriesId) -> Option<usize> {
         let index = &self.known.index;
         if kind == Kind::Sample {
@@ -216,7 +226,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
     }
 
-    /// Describes the records of some series that cannot be read.
+    /// Describes lost records of these series.
     pub(super) fn lost(
         &self,
         kind: Kind,
@@ -242,13 +252,21 @@ impl Checker {
             Finding::new(FindingKind::SeriesUnknown, place, why).key(self.group_words(kind, group)).lost(lost)
         };
         let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
+        let derived = |(kind, group): &(Kind, SeriesId)| {
+            let why = "no row in its place has the labels, but another row or a journal has them";
+            Finding::new(FindingKind::SeriesUnknown, Place::file("chunks"), why)
+                .key(self.group_words(*kind, *group))
+                .loss(Loss::Derivable)
+                .effect("nothing is lost: tacho repair writes the labels again")
+        };
+        findings.extend(self.derived.iter().map(derived));
         findings.extend(self.sequence_unknown());
         let facts = &self.known.facts;
         let is_empty = self.known.partitions.is_empty() && self.known.index.len() == 0;
         if facts.id.is_none() && !is_empty {
             findings.push(
                 Finding::new(FindingKind::FactMissing, Place::file("chunks"), "the store has no identity")
-                    .effect("it is taken from the journals; without one the server does not start"),
+                    .effect("the server takes the identity from a journal; if there is no journal, it does not start"),
             );
         }
         if let (Some(id), Some(journals)) = (facts.id, &facts.journals)
@@ -269,8 +287,9 @@ impl Checker {
         let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
         let Unrecorded { place, chunks, highest } = unrecorded.as_ref()?;
         let last = self.known.facts.last_sequence();
-        let why =
-            format!("merge numbers of {chunks} chunks, up to {highest}, are above the last one, {last}");
+        let why = format!(
+            "merge numbers of {chunks} chunks, up to {highest}, are above the recorded last number, {last}"
+        );
         Some(Finding::new(FindingKind::SequenceUnknown, place.clone(), why))
     }
 }

@@ -255,7 +255,7 @@ impl Checker {
 }
 
 fn chunk_key_bytes(partition: &[u8], clustering: &[u8]) -> String {
-    format!("chunk of {} bytes of key", partition.len() + clustering.len())
+    format!("chunk with an unreadable key of {} bytes", partition.len() + clustering.len())
 }
 
 fn named(partition: &[u8], clustering: &[u8]) -> Result<Named> {

@@ -123,9 +123,9 @@ kinds! {
     EndDoubtful "end-doubtful" Warning Nothing
         "compare with the senders: these bytes may have been acknowledged before a power failure"
     UnknownFile "unknown-file" Warning Nothing
-        "remove it if it is not yours: Tachograph does not use it"
+        "remove it if you do not need it: Tachograph does not use it"
     Permission "permission" Warning Nothing
-        "remove it when the server has started once: it permits opening without missing parts"
+        "remove it when the server has started once: it permits opening although parts are missing"
     Unacknowledged "unacknowledged" Note Nothing
         "nothing: the bytes were not acknowledged yet, or were left by an interrupted write"
     Leftover "leftover" Note Nothing

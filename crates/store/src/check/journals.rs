@@ -14,7 +14,7 @@ use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
 use crate::disk::{RealDisk, open_regular};
-use crate::evidence::{Gap, gaps};
+use crate::evidence::{EMPTIED, Gap, gaps, prove_flush};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
 use crate::sectors::{ReadAt, Readable, read_sectors};
@@ -141,6 +141,17 @@ impl Journals {
         gaps(known.flushed(), named, &known.keys.generations, &lengths)
     }
 
+    /// The finding about an empty driver that has lost its data, according to the journals.
+    pub fn emptied(&self, known: &Known) -> Option<Finding> {
+        let is_lost = known.is_empty() && prove_flush(self.held.keys().copied());
+        let finding = || {
+            Finding::new(FindingKind::FileMissing, Place::file("chunks"), EMPTIED).effect(
+                "an unknown number of flushed records is lost; the server refuses to open the directory",
+            )
+        };
+        is_lost.then(finding)
+    }
+
     fn name(&self, generation: u64) -> Arc<str> {
         format!("{}{}", self.prefix, file_name(generation)).into()
     }
@@ -163,7 +174,7 @@ impl Journals {
             let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();
             let is_known = is_journal || ["LOCK", journal::QUARANTINE].contains(&name.as_str());
             if name.ends_with(".lost") {
-                let why = "the server may open this directory without the missing part";
+                let why = "the server opens this directory even if a part is missing";
                 findings.push(Finding::new(FindingKind::Permission, place, why));
             } else if !is_known {
                 findings.push(Finding::new(FindingKind::UnknownFile, place, "not a file of this store"));

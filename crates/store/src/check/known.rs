@@ -14,6 +14,7 @@ use crate::index::Index;
 use crate::keys::{chunk_place, decode_session, decode_store_fact, sessions_scan, store_scan};
 use crate::kinds::of_kind;
 use crate::recover::{Facts, each_row};
+use crate::upkeep::tombstones_scan;
 use crate::{Error, ErrorKind};
 
 /// The contents of both tables at one moment.
@@ -24,6 +25,7 @@ pub struct Known {
     pub index: Index,
     /// The generations of the chunks, and the highest merge number of a row.
     pub keys: Keys,
+    has_tombstones: bool,
     /// Partitions of the Chunks table.
     pub partitions: HashSet<(Kind, SeriesId)>,
 }
@@ -50,16 +52,28 @@ impl Known {
             Ok(())
         })
         .await?;
+        let mut has_tombstones = false;
+        each_row(driver, tombstones_scan(), |_| {
+            has_tombstones = true;
+            Ok(())
+        })
+        .await?;
         let mut partitions = HashSet::new();
         let mut each = |partition: &[u8], _: &[u8]| partitions.extend(chunk_place(partition));
         driver.keys(Table::Chunks, &mut each).await?;
         let (index, keys) = (index(driver).await?, Keys::read(driver).await?);
-        Ok(Self { facts, last_session, index, keys, partitions })
+        Ok(Self { facts, last_session, index, keys, has_tombstones, partitions })
     }
 
     /// The last flushed generation. All generations up to it are in the driver.
     pub fn flushed(&self) -> u64 {
         self.facts.flushed().max(self.last_session)
+    }
+
+    /// Whether the driver has neither an identity nor data, like the driver of a new store.
+    pub fn is_empty(&self) -> bool {
+        let has_data = !self.keys.generations.is_empty() || self.index.len() > 0 || self.has_tombstones;
+        self.facts.id.is_none() && self.flushed() == 0 && !has_data
     }
 
     /// Number of groups and series that have a row with labels and no chunk.

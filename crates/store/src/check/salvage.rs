@@ -2,7 +2,7 @@
 //! facts about the store, taken from all rows and files that have them. It writes lost labels if another row or a journal
 //! has them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,9 @@ use super::journals::Journals;
 use super::known::Known;
 use crate::disk::Disk;
 use crate::driver::{Row, Table};
+use crate::group::home::{self, NewGroup};
 use crate::group::row::series_row;
+use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
 use crate::keys::{
@@ -21,6 +23,7 @@ use crate::keys::{
     flushed_row, identity_row, sequence_row, stored_row,
 };
 use crate::kinds::of_kind_mut;
+use crate::memtable::OpenSeries;
 use crate::recover::draw_id;
 use crate::stats::Stored;
 use crate::{Error, Result};
@@ -150,29 +153,45 @@ impl Checker {
     pub fn derive_series(&mut self, journals: &Journals) -> Result<Vec<Row>> {
         let known = &self.known;
         let is_unknown = |(kind, group): &(Kind, SeriesId)| self.members(*kind, *group).is_none();
-        let unknown: Vec<(Kind, SeriesId)> = known.partitions.iter().copied().filter(is_unknown).collect();
+        let mut unknown: BTreeSet<(Kind, SeriesId)> =
+            known.partitions.iter().copied().filter(is_unknown).collect();
         if unknown.is_empty() {
             return Ok(Vec::new());
         }
-        let mut labels: HashMap<SeriesId, Arc<Labels>> = HashMap::new();
+        let mut found: Vec<(Kind, SeriesId, Vec<Arc<Labels>>)> = Vec::new();
+        let (mut labels, mut groups) = (HashMap::new(), Groups::default());
         for (generation, _) in journals.files() {
+            let mut samples = OpenSeries::default();
             journals.check(generation, known, |arrival| {
                 for (_, id, of_series) in arrival.series() {
                     labels.entry(id).or_insert_with(|| of_series.clone());
                 }
+                for (id, series) in arrival.samples() {
+                    let number = groups.index.add(Kind::Sample, id, &series.labels);
+                    samples.push(number, &series.samples);
+                }
             })?;
+            for (group, members) in groups.form(known, &samples) {
+                if unknown.remove(&(Kind::Sample, group)) {
+                    found.push((Kind::Sample, group, members));
+                }
+            }
+        }
+        for (kind, group) in unknown {
+            // The id of a group with one member is the id of this member.
+            let one = known.index.labels(group).or_else(|| labels.get(&group).cloned());
+            found.extend(one.map(|one| (kind, group, vec![one])));
         }
         let mut rows = Vec::new();
-        for (kind, group) in unknown {
-            // The id of a group with one member is the id of this member. The id of a larger group is a hash, from
-            // which the members cannot be derived.
-            let found = self.known.index.labels(group).or_else(|| labels.get(&group).cloned());
-            let Some(found) = found else { continue };
-            rows.push(series_row(kind, group, &[&found]));
-            let number = self.known.index.add(kind, group, &found);
+        for (kind, group, members) in found {
+            let of_row: Vec<&Labels> = members.iter().map(|labels| &**labels).collect();
+            rows.push(series_row(kind, group, &of_row));
+            let add = |labels: &Arc<Labels>| self.known.index.add(kind, labels.id(), labels);
+            let numbers: Vec<u32> = members.iter().map(add).collect();
             if kind == Kind::Sample {
-                self.known.index.add_group(group, &[number]);
+                self.known.index.add_group(group, &numbers);
             }
+            self.derived.push((kind, group));
         }
         Ok(rows)
     }
@@ -183,5 +202,39 @@ impl Checker {
             let bytes = row.value.len() as u64;
             *of_kind_mut(counted, kind) += Stored { chunks: 1, bytes, records };
         }
+    }
+}
+
+/// Forms the groups of the series in journals. The id of a group with several members is a hash of the members, so an equal id
+/// proves that the members are the right ones.
+#[derive(Default)]
+struct Groups {
+    /// The series of samples in the journals.
+    index: Index,
+    /// Series with a group according to the earlier journals.
+    assigned: HashSet<u32>,
+}
+
+impl Groups {
+    /// Returns the groups that a start of the server would form of these samples, and other groups that an earlier flush may have
+    /// formed of the same series.
+    fn form(&mut self, known: &Known, samples: &OpenSeries) -> Vec<(SeriesId, Vec<Arc<Labels>>)> {
+        let labels = |number: u32| (number, self.index.labels_of(number));
+        let all: Vec<(u32, Arc<Labels>)> = samples.iter().map(|(number, _)| labels(number)).collect();
+        let is_homeless = |(number, labels): &&(u32, Arc<Labels>)| {
+            let home = known.index.number(labels.id()).and_then(|number| known.index.home(number));
+            home.is_none() && !self.assigned.contains(number)
+        };
+        let homeless: Vec<(u32, Arc<Labels>)> = all.iter().filter(is_homeless).cloned().collect();
+        self.assigned.extend(homeless.iter().map(|(number, _)| *number));
+        // The flush that formed a group may have had more samples of each series than these journals.
+        let variants =
+            [false, true].map(|regular| home::groups(samples, &all, |times| times.with_many(regular)));
+        let formed =
+            [home::groups(samples, &homeless, |times| times), home::groups(samples, &all, |times| times)];
+        let members = |group: NewGroup| {
+            (group.id, group.members.into_iter().map(|number| self.index.labels_of(number)).collect())
+        };
+        formed.into_iter().chain(variants).flatten().map(members).collect()
     }
 }

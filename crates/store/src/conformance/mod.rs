@@ -1,7 +1,7 @@
 //! The conformance suite: one set of cases for all drivers.
 //!
-//! The test file of a driver turns [`CASES`] into tests, and opens the driver on an empty scratch directory for each
-//! case. A case about a capability that the driver does not claim passes without a check.
+//! The test file of a driver turns [`CASES`] into tests and supplies an [`Opener`]. Each case opens the driver on a new
+//! scratch directory. A case about a capability that the driver does not claim passes without a check.
 
 pub mod simulation;
 
@@ -97,7 +97,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The opener of the driver and the directory of a case.
+/// The opener of the driver under test, and the scratch directory of the case.
 pub struct Bench {
     opener: Opener,
     directory: PathBuf,
@@ -271,7 +271,8 @@ async fn values_are_whole_or_reduced_to_the_selected_parts(bench: Bench) -> Resu
     for partition in [b"p", b"q"] {
         driver.put(of(partition)).await.map_err(say)?;
     }
-    // The parts for the second partition are out of range, descending or overlapping. Such a value is returned whole.
+    // The parts for the second partition are out of range, descending or overlapping. The driver ignores such parts and returns
+    // the whole value.
     let parts = [
         vec![0..30, 30..31, 5_000..9_000, 39_000..40_000],
         vec![0..30, 200_000..400_000],
@@ -440,8 +441,8 @@ async fn rows_survive_reopening(bench: Bench) -> Result<(), String> {
     equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
 }
 
-/// For a driver with files, flips a bit of a stored row. The row must be reported as damaged, or be returned whole (from
-/// memory). All other rows must be returned, and the damaged row can be replaced and deleted.
+/// For a driver with files, flips a bit in one stored row after the other. A row with a flipped bit must be reported as damaged,
+/// or be returned intact (from memory). All other rows must be returned. Damaged rows can be replaced and deleted.
 async fn a_damaged_row_is_reported(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let mut random = Random::new(9);

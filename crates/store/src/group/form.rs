@@ -45,6 +45,11 @@ impl Print {
         let regular = steps.all(|(before, after)| Some(after.wrapping_sub(*before)) == step);
         Self { count: at.len(), regular, hash: at.iter().fold(0, mix) }
     }
+
+    /// The summary for a series with enough samples to share a group with other hosts.
+    pub fn with_many(self, regular: bool) -> Self {
+        Self { count: self.count.max(GROUP_SAMPLES_MIN), regular, ..self }
+    }
 }
 
 /// A series without a group.

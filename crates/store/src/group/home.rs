@@ -17,6 +17,7 @@ use crate::driver::Row;
 use crate::generation::Generation;
 use crate::guarded::Guarded;
 use crate::index::{Index, labels_of_all};
+use crate::memtable::OpenSeries;
 
 /// The members of a group with samples in a generation.
 #[derive(Debug)]
@@ -40,15 +41,20 @@ pub fn newcomers(index: &Guarded<Index>, generation: &Generation) -> Vec<(u32, A
     labels_of_all(index, &numbers, is_homeless, &|| true).unwrap_or_default()
 }
 
-/// Forms groups of the series. Takes long for many series.
-pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<NewGroup> {
+/// Forms groups of the series from the times in `samples`. `assume` may change the summary of the times. Takes long for many
+/// series.
+pub fn groups(
+    samples: &OpenSeries,
+    series: &[(u32, Arc<Labels>)],
+    assume: impl Fn(Print) -> Print,
+) -> Vec<NewGroup> {
     let mut at = Vec::new();
     let mut print = |number: u32| {
         at.clear();
-        if let Some(open) = generation.samples.get(number) {
+        if let Some(open) = samples.get(number) {
             open.times(&mut at);
         }
-        Print::of(&mut at)
+        assume(Print::of(&mut at))
     };
     let mut newcomers: Vec<(u32, &Labels, Print)> = Vec::with_capacity(series.len());
     for (number, labels) in series {

@@ -12,13 +12,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tacho_chunk::{Aggregation, Chunk, Header, Summary};
+use tacho_chunk::{Aggregation, Chunk, Header, Role, Summary};
 use tacho_model::{TimeRange, Windows};
 
 use super::piece::{Part, merge, within};
 use super::resent::Place;
 use super::resent::{Moved, Overhang};
-use crate::answer::{Piece, ReadReport, longest};
+use crate::answer::{Exactness, Piece, ReadReport, longest};
 use crate::upkeep::Mask;
 
 /// A chunk in the driver that may have samples of some of the series.
@@ -82,6 +82,13 @@ struct Column {
     aggregation: Option<Aggregation>,
 }
 
+impl Column {
+    const fn exactness(&self, time_error_max: u64) -> Exactness {
+        let Self { value_error_max, aggregation: thinned, .. } = *self;
+        Exactness { time_error_max, value_error_max, thinned }
+    }
+}
+
 /// A part of the answer for one series. The steps of a series are ordered by time.
 #[derive(Debug)]
 enum Step {
@@ -130,6 +137,8 @@ pub struct Plan {
     pub report: ReadReport,
     /// Approximate number of samples in the answer.
     pub samples: usize,
+    /// How exact each series is in the chunks that overlap the range.
+    pub exactness: Vec<Exactness>,
     /// The series of each decoded part, by slot.
     slots: Vec<usize>,
     series: Vec<Vec<Step>>,
@@ -165,7 +174,7 @@ impl Plan {
         question: &Question,
         mut unreadable: impl FnMut(usize, tacho_chunk::Error) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let mut plan = Self::default();
+        let mut plan = Self { exactness: vec![Exactness::default(); asked.len()], ..Self::default() };
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(asked.len());
         for Asked { masks, open } in asked {
             let candidate = |part: Part| {
@@ -188,8 +197,12 @@ impl Plan {
                     } else {
                         let error = chunk.header().time_error_max;
                         plan.report.time_error_max = plan.report.time_error_max.max(error);
+                        plan.report.column_bytes += column_bytes(chunk.header(), &found);
                     }
                     for (series, column) in found {
+                        if let Some(exactness) = plan.exactness.get_mut(series) {
+                            exactness.widen(column.exactness(chunk.header().time_error_max));
+                        }
                         let (reach, source) = (stored.overhang.around(range), Source::Chunk { row, column });
                         if let Some(candidates) = candidates.get_mut(series) {
                             candidates.push(Candidate { range, reach, source });
@@ -374,6 +387,13 @@ fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> 
         }
     }
     found
+}
+
+/// Bytes of the times, and of the values of these columns.
+fn column_bytes(header: &Header, columns: &[(usize, Column)]) -> u64 {
+    let times = header.columns().find(|column| column.role == Role::At).map_or(0, |column| column.bytes);
+    let values = columns.iter().filter_map(|(_, column)| header.member(column.member));
+    (times + values.map(|info| info.bytes).sum::<usize>()) as u64
 }
 
 /// Estimated number of the `count` samples in `whole` that are in `part`, rounded up.

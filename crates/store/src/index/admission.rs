@@ -33,20 +33,21 @@ pub enum Refusal {
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
-/// Checks the series of one batch. Admits series while the labels of the batch fit into the journal, and new series only below
-/// the limits. Admitted new series count towards the limits.
+/// Checks the series of one batch. Admits a series if one journal record can define it and the earlier series of the batch
+/// ([`DEFINITIONS_BYTES_MAX`]). A new series must also be within the limits. When admitted, it counts towards them.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
-    /// The existing series that the previous lookup has found.
+    /// The series of the index that the last successful lookup found.
     before: Option<SeriesNumber>,
     /// New series that were admitted.
     series: HashSet<SeriesId>,
-    /// Label names and values that are new in this batch.
+    /// New values of the admitted series, by label name.
     values: HashMap<&'a str, HashSet<&'a str>>,
     /// Memory of all admitted new series.
     bytes: usize,
-    /// Bytes of the canonical labels of all series of the batch. The journal writes them once per file.
+    /// Bytes of the canonical labels of the series checked so far. The journal record of the batch defines at most these, and
+    /// fewer if earlier records of its file define some of the series.
     pub(super) written: usize,
 }
 

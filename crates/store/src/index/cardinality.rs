@@ -40,8 +40,8 @@ pub struct LabelCost {
 }
 
 impl Index {
-    /// Computes the statistics. `top` limits the lists of names and of values. Visits every value: some 20 ms per
-    /// million.
+    /// Computes the statistics. `top` limits the lists of names and of values. Visits every value, which takes about 20 ms
+    /// per million values.
     pub fn cardinality(&self, top: usize, series_max: usize) -> Cardinality {
         let mut labels: Vec<LabelCost> =
             self.labels.iter().map(|(name, label)| label.cost(name, top)).collect();

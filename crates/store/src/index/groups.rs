@@ -27,7 +27,7 @@ pub struct Groups {
     /// Members of all groups, concatenated.
     members: Vec<SeriesNumber>,
     numbers: Numbers,
-    /// The first group of each series, by series number; [`NO_HOME`] if there is none.
+    /// The home group of each series, by series number; [`NO_HOME`] if the series has no group.
     homes: Vec<(GroupNumber, u16)>,
     /// Further groups of a series. Few series have any.
     others: HashMap<SeriesNumber, Vec<Place>>,

@@ -9,7 +9,7 @@ use tacho_model::SeriesId;
 /// Number of a series in the index. Rises from 0; valid only in this process.
 pub type SeriesNumber = u32;
 
-/// The number of the item at this position. The memory of an index ends long before the numbers do.
+/// The number of the item at this position. The process runs out of memory long before it runs out of numbers.
 pub fn as_number(position: usize) -> SeriesNumber {
     SeriesNumber::try_from(position).unwrap_or(SeriesNumber::MAX)
 }
@@ -20,13 +20,13 @@ pub fn id_at(ids: &[SeriesId], number: SeriesNumber) -> SeriesId {
     ids[number as usize]
 }
 
-/// A [`HashTable`] takes 5.7 to 11.4 bytes per id; a `HashMap` with 128-bit keys takes 38 to 75. Linear probing (Knuth,
-/// TAOCP 6.4) takes 5.3 to 10.7. With 10,000 ids, linear probing needs 9 ns for a known id and 13 ns for a new one;
-/// [`HashTable`] needs 4 and 3 ns.
+/// The numbers of ids. A [`HashTable`] takes 5.7 to 11.4 bytes per id; a `HashMap` with 128-bit keys takes 38 to 75. Linear
+/// probing (Knuth, TAOCP 6.4) takes 5.3 to 10.7. With 10,000 ids, linear probing needs 9 ns to look up a known id and 13 ns
+/// for an unknown one; [`HashTable`] needs 4 and 3 ns.
 #[derive(Debug, Default)]
 pub struct Numbers {
     places: HashTable<u32>,
-    /// A random hasher, because a sender could choose series with ids that share some bits.
+    /// A hasher with a random seed. With a known hash function, a sender could choose series that collide in the table.
     hasher: RandomState,
 }
 

@@ -1,6 +1,6 @@
 //! Selects series by matchers, and lists their labels and values.
 //!
-//! Starts with the matcher that has the fewest series. Checks series one by one as soon as that is cheaper than the
+//! Starts with the `=` matcher that has the fewest series. Checks series one by one as soon as that is cheaper than the
 //! postings of the next matcher. A pattern is tried once on each value of its label, not on each series. With a literal
 //! prefix, it is tried only on values with that prefix. A choice of literals is tried only on these literals.
 
@@ -18,8 +18,8 @@ use super::{Index, Label, SeriesNumber, as_number, labels_of_all};
 use crate::guarded::Guarded;
 use crate::kinds::of_kind;
 
-/// At most this many series are checked one by one; for a pattern also up to half as many as it has values to try. For more
-/// series, postings are used. This many checks take as long as one pass over a million bits.
+/// At most this many series are checked one by one. For a pattern, the limit is half the number of values on which it would be
+/// tried, if that is more. For more series, postings are used. This many checks take as long as one pass over a million bits.
 const SINGLE_MAX: usize = 256;
 
 /// The remaining series while the matchers are applied.
@@ -47,8 +47,8 @@ impl Index {
         }
     }
 
-    /// Series that a choice of literal values accepts, ascending. `None` for other matchers, and if more than `most` are
-    /// selected.
+    /// Series that a choice of literal values accepts, ascending. `None` for other matchers, for a matcher that also accepts
+    /// series without the label, and if more than `most` series are selected.
     fn named(&self, matcher: &Matcher, most: usize) -> Option<Vec<SeriesNumber>> {
         let (MatchOp::Equal | MatchOp::Regex, Candidates::Values(values)) =
             (matcher.op(), matcher.candidates())
@@ -75,7 +75,7 @@ impl Index {
             return if matcher.matches_value("") { self.everything() } else { Bitmap::default() };
         };
         let negative = is_negative(matcher);
-        // The series with a value that `=` or `=~` selects.
+        // The series that the matcher without its negation (`=` or `=~`) selects.
         let wanted = match matcher.candidates() {
             Candidates::Everything => self.everything(),
             Candidates::Something => label.carriers(),
@@ -355,7 +355,7 @@ pub fn select(
     None
 }
 
-/// Like [`select`], and returns the labels of the series.
+/// Like [`select`], but returns the ids and labels of the series.
 pub fn find(
     index: &Guarded<Index>,
     kind: Kind,

@@ -256,7 +256,7 @@ fn rare_labels_take_little_memory_in_a_large_index() {
 }
 
 #[test]
-fn a_batch_is_cut_when_its_labels_exceed_the_limit() {
+fn further_series_are_refused_when_the_labels_of_a_batch_exceed_the_limit() {
     let series: Vec<Labels> = (0..9).map(|n| Labels::new([("__name__", format!("m{n}"))]).unwrap()).collect();
     let bounds = Bounds { series_max: 99, label_names_max: 99, label_values_max: 99, bytes_max: 1 << 30 };
     let index = Index::default();

@@ -26,7 +26,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Adds the samples of one series. Returns `false` if their values have several types. `samples` is not empty.
+    /// Adds the samples of one series. `samples` must not be empty. If their values have several types, adds nothing and
+    /// returns `false`.
     pub fn add(&mut self, out: &mut Vec<u8>, number: u64, samples: &[Sample]) -> bool {
         let Some((value_type, exact)) = to_words(samples, &mut self.words) else { return false };
         if !samples.iter().map(|sample| &sample.at).eq(&self.at) {
@@ -139,7 +140,7 @@ pub fn read(
     cursor: &mut Cursor<'_>,
     mut each: impl FnMut(u64, Vec<Sample>, &Cursor<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    // Each value takes at least one byte, so the count is checked before memory is allocated for it.
+    // Each value takes at least one byte. So more times than remaining bytes are refused, before memory is allocated.
     let count = cursor.count(1, "number of times")?;
     let at = read_times(cursor, count)?;
     let mut next = 0i64;

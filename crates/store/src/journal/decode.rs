@@ -30,14 +30,14 @@ pub struct Decoder {
     families: Families,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
-    /// Limit on missing definitions: the number of lost bytes, because each definition takes at
+    /// Limit on further missing definitions. It begins with the number of lost bytes, because each definition takes at
     /// least one byte.
     missing_max: usize,
     /// Whether a record was lost. A repeated definition is then not an error.
     lost: bool,
 }
 
-/// Synced bytes of the file when the record was written. Read before the other fields of the record.
+/// Bytes of the file that were synced when the record was written. Does not check the fields after this number.
 pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     let mut cursor = Cursor::new(payload);
     cursor.byte("flags")?;
@@ -66,7 +66,8 @@ impl Decoder {
         self.lost
     }
 
-    /// Reads only the definitions of a record. Records after a lost record repeat the definitions of the lost record.
+    /// Reads only the definitions of a record. Called after a loss, before records are decoded: records after a lost record
+    /// repeat its definitions.
     pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         let (mut cursor, _) = front(self.version, payload)?;
         self.define(&mut cursor)
@@ -281,8 +282,9 @@ struct LabelsReader {
     whole: bool,
     /// Canonical labels of the previous series.
     last: Vec<u8>,
-    /// Bytes of all labels when written out, and bytes of the labels that are not shared in memory.
+    /// Bytes of all labels when written out.
     written: usize,
+    /// Bytes of the labels in memory, where series share labels.
     bytes: usize,
 }
 
@@ -342,9 +344,9 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
     table.get(usize::try_from(number).ok()?)?.as_ref()
 }
 
-/// Limits on the missing definitions of a file.
+/// Tells [`define`] what damage of the file permits.
 struct Missing<'a> {
-    /// Limit on missing definitions.
+    /// Limit on further missing definitions.
     max: &'a mut usize,
     /// Whether known definitions may be repeated.
     again: bool,

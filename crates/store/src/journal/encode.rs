@@ -1,6 +1,6 @@
 //! Encodes a checked batch as one journal record.
 //!
-//! Strings are defined once per file. The definitions are repeated once as protection against damage
+//! Series, operations and texts are defined once per file. The definitions are repeated once as protection against damage
 //! ([`Encoder::end_group`]). The encoder remembers the definitions in the file. When a write fails, the definitions of
 //! the lost records are removed ([`Encoder::rollback`]).
 //!
@@ -30,6 +30,7 @@ use crate::{Error, Result};
 #[derive(Debug)]
 struct Table<K> {
     numbers: HashMap<K, u64>,
+    /// Number of the first new definition.
     first: u64,
     new: Vec<u8>,
 }
@@ -103,9 +104,9 @@ pub struct Encoder {
     columns: Columns,
     blocks: Vec<u8>,
     payload: Vec<u8>,
-    /// Definitions on disk. Later definitions are in waiting records.
+    /// Definitions on disk. Later definitions are in records that are not on disk yet.
     durable: Mark,
-    /// Definitions that are in the file once and that a later record may use.
+    /// Definitions of earlier records that are not repeated yet. A later record may use them.
     once: Vec<Defined>,
     /// Definitions of the last record. No later record uses them yet.
     latest: Option<Defined>,
@@ -118,8 +119,8 @@ impl Encoder {
         self.once.clear();
     }
 
-    /// Writes definitions a second time, after the records that use them. A damaged record then does not make other
-    /// records unreadable.
+    /// Ends the records of one commit: appends the repetitions of definitions to `out`. If the record that first has these
+    /// definitions is damaged, the records that use them stay readable.
     pub fn end_group(&mut self, synced: u64, out: &mut Vec<u8>) {
         for defined in &self.once {
             self.payload.clear();
@@ -148,6 +149,9 @@ impl Encoder {
     }
 
     /// Appends the record to `out`. `synced` is the number of bytes of the file on disk.
+    ///
+    /// # Errors
+    /// `Invalid` if the new labels or the record are above a limit. Nothing is appended.
     pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
         let mark = self.mark();
         self.put_blocks(arrival);

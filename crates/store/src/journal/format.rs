@@ -49,7 +49,7 @@ pub const TIMES_STEP: u8 = 0;
 pub const TIMES_DELTAS: u8 = 1;
 pub const FORM_TYPE_MASK: u8 = 3;
 pub const FORM_CODING_SHIFT: u8 = 2;
-/// Codings of a column: raw values, or differences of 1, 2 and 4 bytes.
+/// Coding of a column with raw values. The codings 1, 2 and 3 are differences of 1, 2 and 4 bytes.
 pub const CODING_RAW: u8 = 0;
 pub const SEGMENT_PARENT: u8 = 1;
 pub const SEGMENT_CARRIED: u8 = 2;

@@ -290,8 +290,8 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
     }
 }
 
-/// Whether the tail may be a whole record. A record that the end of the process cut short has fewer bytes than its head
-/// states, or no bytes.
+/// Whether the tail may be a whole record. A write that a crash interrupts leaves fewer bytes than the head of the record
+/// states, or only zeros.
 fn is_doubtful(tail: &[u8]) -> bool {
     let Some(head) = tail.first_chunk::<RECORD_HEAD_BYTES>() else { return false };
     let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;

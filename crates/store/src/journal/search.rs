@@ -121,7 +121,7 @@ mod tests {
     use super::super::format::{mark, put_record};
     use super::*;
 
-    /// Bytes in which every eighth byte starts something that looks like a long record.
+    /// Bytes in which something that looks like a long record starts every eight bytes.
     fn worst(bytes: usize) -> Vec<u8> {
         let heads = (0..bytes / 8).flat_map(|n| {
             let length = ((bytes - 8 * n) / 2) as u32;

@@ -12,14 +12,14 @@ use crate::disk::{Disk, free_path};
 /// Name of the quarantine directory within the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
 
-/// Quarantined files that still exist.
+/// The files in the quarantine, without the lack files.
 fn files(disk: &dyn Disk, directory: &Path) -> impl Iterator<Item = PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let names = disk.list(&quarantine).unwrap_or_default();
     names.into_iter().map(move |name| quarantine.join(name)).filter(|path| !is_lack(path))
 }
 
-/// Number of quarantined files that still exist.
+/// Number of files in the quarantine, without the lack files.
 pub fn quarantined(disk: &dyn Disk, directory: &Path) -> u64 {
     files(disk, directory).count() as u64
 }
@@ -46,7 +46,7 @@ pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
     lost.collect()
 }
 
-/// Moves a file to the quarantine and writes its lack file.
+/// Moves a file to the quarantine and writes its lack file. Returns the new path of the file.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path, lack: &Lack) -> io::Result<PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -169,7 +169,8 @@ fn records_of_one_torn_write_are_dropped_together() {
     }
     records[20] ^= 1;
     writer.commit(&RealDisk, &records).unwrap();
-    // With the mark of the commit, both were synced and one is damaged. Without the mark, the write was not finished.
+    // With the mark of the commit, both were synced. The first is damaged, and the second needs its definitions. Without the
+    // mark, the write was not finished.
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len(), contents.torn), (0, 2, 0), "{contents:?}");
     RealDisk.cut(writer.path(), writer.length()).unwrap();
@@ -179,7 +180,7 @@ fn records_of_one_torn_write_are_dropped_together() {
 }
 
 #[test]
-fn a_damaged_length_loses_no_record_of_the_same_write() {
+fn a_wrong_bit_in_a_length_that_points_past_the_end_loses_no_record() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(&RealDisk, directory.path(), &header_v3()).unwrap();
     let (mut encoder, mut records) = (Encoder::default(), Vec::new());
@@ -311,7 +312,7 @@ fn missing_definitions_are_limited_by_the_lost_bytes() {
     check(u64::MAX, 9, false);
 }
 
-/// The load of the devops benchmark: ten whole numbers per line that change a little. The hosts alternate.
+/// The load of the devops benchmark: ten whole numbers per host that change little.
 #[test]
 fn a_value_that_changes_a_little_takes_a_byte_or_two() {
     let check = |lines: i64, hosts: usize, bytes_max: f64| {

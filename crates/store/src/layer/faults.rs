@@ -29,12 +29,12 @@ pub struct Faults {
     pub error_before: u64,
     /// The call takes effect and then reports a failure.
     pub error_after: u64,
-    /// The call takes partial effect and then fails: only for the first rows of a `put`, the first of several
-    /// deletes, or the first row of a scan.
+    /// The call is performed only in part and then fails: the first rows of a `put`, the first of several deletes, or the
+    /// first row of a scan.
     pub torn: u64,
     /// Whether puts are never torn, so that a driver with atomic puts stays atomic.
     pub whole_puts: bool,
-    /// The call takes effect twice.
+    /// A `put` or a delete takes effect twice.
     pub duplicate: u64,
     /// The call first waits up to `delay_max`.
     pub delay: u64,
@@ -47,7 +47,7 @@ enum Fault {
     None,
     ErrorBefore,
     ErrorAfter,
-    /// Keeps only the first rows: this number modulo the number of rows.
+    /// A `put` or a delete performs only its first items: this number modulo the number of items.
     Torn(u64),
     Duplicate,
 }
@@ -69,7 +69,7 @@ pub struct Faulty<D> {
 /// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Unreadable rows, with the damage of each.
+/// Damaged rows, with the damage of each.
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
@@ -103,7 +103,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Makes the row of this key unreadable until it is put again or deleted.
+    /// Damages the row of this key until it is put again or deleted.
     pub fn damage(&self, (table, partition, clustering): (Table, &[u8], &[u8]), wound: Wound) {
         let place = (table, partition.to_vec(), clustering.to_vec());
         Arc::make_mut(&mut self.damaged_rows().0).insert(place, wound);

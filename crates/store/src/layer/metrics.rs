@@ -27,13 +27,15 @@ const BUCKET_FIRST_LOG2: u32 = 10;
 pub struct Call {
     pub calls: u64,
     pub errors: u64,
+    /// Rows that were put or read; for deletes, the number of rows and ranges to delete.
     pub rows: u64,
     /// Bytes of the values.
     pub bytes: u64,
     /// Unreadable rows. A row counts each time it is read.
     pub damaged: u64,
     pub latency_ns_sum: u64,
-    /// Number of calls by latency. Bucket `i` holds the calls of at most `bucket_bound_ns(i)`.
+    /// Number of calls by latency. Each call is in the first bucket `i` with a bound, `bucket_bound_ns(i)`, that is not below
+    /// its latency.
     pub latency: [u64; BUCKETS],
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The number of attempts is limited. Waits double up to a limit. Each wait is shortened by a seeded jitter of up to one
 //! half, so that several servers do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted
-//! scan continues after its last row.
+//! scan continues after the last row that it returned.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -23,7 +23,7 @@ use tacho_model::Random;
 /// Limit on attempts, and limits on the waits between them.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Total number of calls, including the first. At least one call is made.
+    /// Limit on the calls for one request, including the first one. 0 means 1.
     pub attempts: u32,
     pub wait_first: Duration,
     pub wait_max: Duration,
@@ -92,7 +92,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Waits if another attempt may help. Otherwise returns the error.
+    /// Waits if an attempt is left and may help. Otherwise returns the error.
     async fn after(&mut self, error: Error) -> Result<()> {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || !error.retryable() {

@@ -16,12 +16,12 @@ use crate::scatter::Walk;
 
 mod samples;
 
-pub use samples::{Column, OpenSeries, latest};
+pub use samples::{Column, OpenSamples, OpenSeries, latest};
 
-/// Limit on completed calls per chunk of executions.
+/// A block of executions with at least this many completed calls is full. Its last segment may exceed the number.
 pub const CHUNK_CALLS_MAX: usize = 65_536;
-/// Limit on the memory of one open chunk of executions, bytes. It prevents a hostile sender from creating a huge chunk with many
-/// distinct sequences of events.
+/// A block of executions with at least this much memory, in bytes, is full. This prevents a hostile sender from creating a huge
+/// chunk with many distinct sequences of events.
 pub const CHUNK_OPEN_BYTES_MAX: usize = 16 << 20;
 
 /// Entries of one series.
@@ -51,7 +51,8 @@ impl OpenEntries {
     }
 }
 
-/// Segments up to this duration are grouped by day, so that a block spans at most two days.
+/// Segments of at most this duration, ns, are grouped by day, so that a block spans at most two days. The duration begins with
+/// the oldest call that the segment carries.
 pub const SEGMENT_SHORT_MAX_NS: u64 = CHUNK_SPAN_MAX_NS / 2;
 
 /// Selects the block of a segment.
@@ -117,7 +118,8 @@ impl OpenExecutions {
         self.blocks().filter(|(_, block)| block.range().overlaps(&range)).map(|(_, b)| b.clone()).collect()
     }
 
-    /// Memory of the capacity of all blocks, bytes. A growing block may have the capacity of the former spare block.
+    /// Memory of the capacity of all blocks including the spare one, bytes. A growing block may have the capacity of the
+    /// former spare block.
     pub fn bytes(&self) -> usize {
         let spare = self.spare.iter();
         let held: usize =

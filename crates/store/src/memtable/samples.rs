@@ -1,7 +1,7 @@
 //! Packed open samples of series, and their lookup by series number.
 //!
-//! A series has its number from the index, so that a generation finds its open samples without hashing. Samples are
-//! packed (`tacho_chunk::pack`) while all values of a series have one type. Nearly all series have one type.
+//! The index gives each series a number. With this number, a generation finds the open samples of the series without hashing.
+//! Samples are packed (`tacho_chunk::pack`) while all values of a series have one type, which is the case for nearly all series.
 
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
@@ -262,7 +262,7 @@ fn by_type(samples: &[Sample]) -> Vec<Column> {
     all.into_iter().filter(|column| !column.at.is_empty()).collect()
 }
 
-/// Series per block. Blocks never move, so a million series do not leave half-empty vectors.
+/// Series per block. A block is never reallocated, so a million series do not leave a half-empty vector.
 const BLOCK: usize = 1_024;
 
 /// The open samples of all series of a generation, by their number in the index.
@@ -323,7 +323,7 @@ impl OpenSeries {
         self.blocks.get(place / BLOCK)?.get(place % BLOCK)
     }
 
-    /// Series with samples, in order of arrival.
+    /// Series with samples, in the order in which their first samples arrived.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &OpenSamples)> {
         self.blocks.iter().flatten().map(|open| (open.number, open))
     }

@@ -15,22 +15,26 @@ use tacho_model::{Kind, Labels, SeriesId, TimeRange, Windows};
 
 use super::rows::{Found, Lost, live, unreadable};
 use super::{Reader, read_memory, take_room};
-use crate::answer::{Piece, SampleAnswer};
+use crate::answer::{Exactness, Piece, SampleAnswer};
 use crate::damage::Damages;
 use crate::driver::{Parts, Scan};
 use crate::generation::Generation;
 use crate::group::piece::Part;
 use crate::group::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
 use crate::group::row::replacement_bytes;
-use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
+use crate::keys::{CHUNK_SPAN_MAX_NS, Span, chunk_scan, spans};
+use crate::memtable::OpenSamples;
 use crate::size::in_memory;
 use crate::threads::Threads;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Limits on the units per call to the driver. The maximum applies to a range shorter than [`CHUNK_SPAN_MAX_NS`], which has few
 /// rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
+/// Limit on the rows of each group and span class in a read of short series. Such a read keeps the rows of up to
+/// [`UNITS_AT_ONCE_MAX`] units in memory.
+const SHORT_ROWS_MAX: usize = 4;
 /// Largest number of values that are decoded on the calling thread. Decoding so many values takes about 200 us. For
 /// fewer values, moving to another thread would take a large part of that time.
 const VALUES_INLINE_MAX: usize = 1 << 16;
@@ -52,14 +56,22 @@ struct Searched {
     members: Arc<[(u16, usize)]>,
 }
 
-/// Samples of the series within the range. Rows that hold several of the series are read once. `room` is the limit on
-/// samples; several reads may share it.
+/// Limits of a read.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// Limit on samples; several reads may share it.
+    pub room: &'a AtomicUsize,
+    /// Limit on the rows of each group and span class.
+    pub rows_max: Option<usize>,
+}
+
+/// Samples of the series within the range. Rows that hold several of the series are read once.
 pub async fn samples(
     reader: &Reader,
     series: &[SeriesId],
     range: TimeRange,
     windows: Option<&Windows>,
-    room: &AtomicUsize,
+    limits: Limits<'_>,
 ) -> Result<SampleAnswer> {
     // Extends the range at both ends by twice the limit on moves. A sample in an extension may have been moved out of
     // the range, or may be a copy of such a sample.
@@ -69,24 +81,59 @@ pub async fn samples(
     let question = Question { range, reach, windows: windows.copied() };
     let mut answer = SampleAnswer::default();
     answer.series.resize_with(series.len(), Vec::new);
+    answer.exactness.resize_with(series.len(), Exactness::default);
     if range.is_empty() {
         return Ok(answer);
     }
     let days = range.end.abs_diff(range.start) / CHUNK_SPAN_MAX_NS + 1;
-    let at_once = in_memory((UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN));
-    for (number, units) in units(reader, series).chunks_mut(at_once).enumerate() {
+    let at_once = match limits.rows_max {
+        Some(_) => UNITS_AT_ONCE_MAX,
+        None => (UNITS_AT_ONCE_MAX / days).max(UNITS_AT_ONCE_MIN),
+    };
+    for (number, units) in units(reader, series).chunks_mut(in_memory(at_once)).enumerate() {
         if number > 0 {
             // Reads from memory and the page cache never wait. Without this, a query over many series would occupy its
             // thread, and other requests would wait. Its future is dropped here if its client disconnects.
             tokio::task::yield_now().await;
         }
-        for (place, pieces) in read(reader, units, question, room, &mut answer).await? {
-            if let Some(series) = answer.series.get_mut(place) {
-                *series = pieces;
+        for (place, pieces, exactness) in read(reader, units, question, limits, &mut answer).await? {
+            if let (Some(of_series), Some(of_answer)) =
+                (answer.series.get_mut(place), answer.exactness.get_mut(place))
+            {
+                (*of_series, *of_answer) = (pieces, exactness);
             }
         }
     }
     Ok(answer)
+}
+
+/// Like [`samples`], for series with few stored rows and few samples in memory. `None` if a series has more than
+/// [`SHORT_ROWS_MAX`] rows, or if all series have more than `samples_max` samples. The read then ends early, so that it takes
+/// little memory.
+pub async fn short_samples(
+    reader: &Reader,
+    series: &[SeriesId],
+    range: TimeRange,
+    samples_max: usize,
+) -> Result<Option<SampleAnswer>> {
+    let numbers: Vec<u32> = {
+        let index = reader.index.read();
+        series.iter().filter_map(|id| index.number(*id)).collect()
+    };
+    let open = |generation: &Generation| {
+        let series = numbers.iter().filter_map(|number| generation.samples.get(*number));
+        Some(series.map(OpenSamples::len).sum::<usize>())
+    };
+    if read_memory(reader, open).parts.into_iter().sum::<usize>() > samples_max {
+        return Ok(None);
+    }
+    let room = AtomicUsize::new(samples_max);
+    let limits = Limits { room: &room, rows_max: Some(SHORT_ROWS_MAX) };
+    match samples(reader, series, range, None, limits).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind() == ErrorKind::Limit => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Groups series by their home group. An unknown series is in no unit.
@@ -131,13 +178,14 @@ fn find_groups(reader: &Reader, units: &mut [Unit]) {
     }
 }
 
-type Pieces = Vec<(usize, Vec<Piece>)>;
+/// For each series its position in the answer, its pieces, and their exactness.
+type Pieces = Vec<(usize, Vec<Piece>, Exactness)>;
 
 async fn read(
     reader: &Reader,
     units: &mut [Unit],
     question: Question,
-    room: &AtomicUsize,
+    Limits { room, rows_max }: Limits<'_>,
     SampleAnswer { report, damages, .. }: &mut SampleAnswer,
 ) -> Result<Pieces> {
     let snapshot = reader.snapshots.open();
@@ -145,13 +193,13 @@ async fn read(
         units.iter().map(|unit| open_samples(reader, unit, question.reach)).collect();
     find_groups(reader, units);
     let units = &*units;
-    let scans = units.iter().flat_map(|unit| &unit.groups).flat_map(|group| {
-        spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
-    });
-    let scans: Vec<Scan> = scans.collect();
+    let scans = scans(units, question.reach, rows_max);
     // Without a scan the driver is not read: series that were never sealed are only in memory.
     let parts = parts(units, question);
     let rows = if scans.is_empty() { Vec::new() } else { reader.driver.read_parts(scans, parts).await? };
+    if rows.iter().any(|rows| rows_max.is_some_and(|max| rows.len() > max)) {
+        return Err(Error::new(ErrorKind::Limit, "a group has more rows than the read allows"));
+    }
     let mut rows = rows.into_iter();
     let (mut plans, mut losses) = (Vec::with_capacity(units.len()), Vec::with_capacity(units.len()));
     for (unit, (oldest, asked)) in units.iter().zip(open) {
@@ -196,10 +244,28 @@ async fn read(
         }
         done.push(part);
     }
-    let pieces = units.iter().zip(plans).zip(done).flat_map(|((unit, plan), done)| {
-        unit.series.iter().map(|(_, place)| *place).zip(plan.finish(done, &question))
-    });
-    Ok(pieces.collect())
+    let pieces = units.iter().zip(plans).zip(done);
+    Ok(pieces.flat_map(|((unit, plan), done)| of_unit(unit, plan, done, &question)).collect())
+}
+
+/// The pieces of the series of a unit.
+fn of_unit(unit: &Unit, mut plan: Plan, done: Vec<Done>, question: &Question) -> Pieces {
+    let exactness = std::mem::take(&mut plan.exactness);
+    let of_series = plan.finish(done, question).into_iter().zip(exactness);
+    let places = unit.series.iter().map(|(_, place)| *place);
+    places.zip(of_series).map(|(place, (pieces, exactness))| (place, pieces, exactness)).collect()
+}
+
+/// For each group of the units, a scan for each span class.
+fn scans(units: &[Unit], range: TimeRange, rows_max: Option<usize>) -> Vec<Scan> {
+    // One row more shows that a group is above the limit.
+    let limit = rows_max.map(|rows| rows + 1);
+    let scan = |group: &Searched, span: &Span| {
+        let scan = chunk_scan(Kind::Sample, group.id, *span, range);
+        Scan { limit, ..scan }
+    };
+    let groups = units.iter().flat_map(|unit| &unit.groups);
+    groups.flat_map(|group| spans(Kind::Sample).iter().map(move |span| scan(group, span))).collect()
 }
 
 /// Selects the parts of a chunk to read: its header, and the columns of the unit's series if the chunk has samples in the
@@ -354,7 +420,7 @@ async fn decode(
     }
     let mut all = Vec::new();
     for task in tasks {
-        let ended = |e| Error::new(crate::ErrorKind::Closed, "decoding did not end").caused_by(e);
+        let ended = |e| Error::new(ErrorKind::Closed, "decoding did not end").caused_by(e);
         all.extend(task.join().await.map_err(ended)?);
     }
     drop(wanted);
@@ -392,8 +458,9 @@ mod tests {
         let question = Question { range: TimeRange::ALL, reach: TimeRange::ALL, windows: None };
         let count = async |units: &mut [Unit]| {
             let (room, mut answer) = (AtomicUsize::new(usize::MAX), SampleAnswer::default());
-            let pieces = read(reader, units, question, &room, &mut answer).await.unwrap();
-            pieces.iter().flat_map(|(_, pieces)| pieces).flat_map(Piece::samples).count()
+            let limits = Limits { room: &room, rows_max: None };
+            let pieces = read(reader, units, question, limits, &mut answer).await.unwrap();
+            pieces.iter().flat_map(|(_, pieces, _)| pieces).flat_map(Piece::samples).count()
         };
         let mut before = units(reader, &[labels.id()]);
         store.flush().await.unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use tacho_chunk::{Chunk, ExecutionBlock};
-use tacho_model::{Entry, Kind, SeriesId, TimeRange};
+use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
 use super::rows::{Found, Lost, each_live};
 use super::{Reader, read_memory, take_room};
@@ -22,10 +22,10 @@ pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<
     let snapshot = reader.snapshots.open();
     let read = |open: &OpenEntries, generation: &Generation| (generation.number, open.read(range));
     let memory = read_memory(reader, |generation| Some(read(generation.entries.get(&id)?, generation)));
-    let decode = |chunk: Chunk<'_>| {
+    let decode = |chunk: Chunk<'_>, _| {
         let mut entries = chunk.entries()?;
         entries.retain(|entry| range.contains(entry.at));
-        Ok(entries)
+        Ok(Some(entries))
     };
     let masks = reader.masks_of(id);
     let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
@@ -52,13 +52,18 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
+/// Whether a read needs the blocks with this trace.
+pub type Traces<'a> = &'a (dyn Fn(TraceId) -> bool + Sync);
+
 /// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep`
-/// refuses is freed before the next block is decoded, so it does not count.
+/// refuses is freed before the next block is decoded, so it does not count. If `traces` is set, only the ids are decoded of
+/// blocks without such a trace.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,
     range: TimeRange,
     room: &AtomicUsize,
+    traces: Option<Traces<'_>>,
     keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
     let snapshot = reader.snapshots.open();
@@ -73,9 +78,20 @@ pub async fn executions(
         Ok(block)
     };
     let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
-    let mut read = stored(reader, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
+    let decode = |chunk: Chunk<'_>, is_intact| {
+        // The ids of a damaged chunk are not trusted.
+        if let Some(traces) = traces.filter(|_| is_intact)
+            && !chunk.execution_traces()?.into_iter().any(traces)
+        {
+            return Ok(None);
+        }
+        chunk.executions().map(Arc::new).map(Some)
+    };
+    let mut read = stored(reader, &wanted, decode, admit).await?;
+    let holds =
+        |block: &ExecutionBlock| traces.is_none_or(|traces| block.rows().any(|row| traces(row.trace())));
     for (generation, open) in memory.parts {
-        for block in open {
+        for block in open.into_iter().filter(|block| holds(block)) {
             read.records.extend(admit((generation, block))?);
         }
     }
@@ -94,12 +110,12 @@ struct Wanted<'a> {
 }
 
 /// Decoded chunks that overlap the range, with their generation, ordered by generation and number. Only generations
-/// before `oldest` are included. `admit` decides about each chunk before the next one is decoded: a refused chunk is
-/// freed, and an error ends the read.
+/// before `oldest` are included. `decode` learns whether the row of the chunk is intact, and may omit a chunk. `admit`
+/// decides about each chunk before the next one is decoded: a refused chunk is freed, and an error ends the read.
 async fn stored<T, U>(
     reader: &Reader,
     wanted: &Wanted<'_>,
-    decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
+    decode: impl Fn(Chunk<'_>, bool) -> Result<Option<T>, tacho_chunk::Error>,
     admit: impl Fn((u64, T)) -> Result<Option<U>>,
 ) -> Result<Read<Vec<U>>> {
     let mut found: Vec<((u64, u32), U)> = Vec::new();
@@ -113,7 +129,7 @@ async fn stored<T, U>(
         if key.generation >= wanted.oldest {
             return Ok(());
         }
-        match read_chunk(&row.chunk, range, &decode) {
+        match read_chunk(&row.chunk, range, |chunk| decode(chunk, row.damaged.is_none())) {
             Ok(Some(part)) => {
                 let admitted = admit((key.generation, part))?;
                 found.extend(admitted.map(|part| ((key.generation, key.number), part)));
@@ -137,9 +153,9 @@ async fn stored<T, U>(
 fn read_chunk<T>(
     chunk: &Bytes,
     range: TimeRange,
-    decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
+    decode: impl Fn(Chunk<'_>) -> Result<Option<T>, tacho_chunk::Error>,
 ) -> Result<Option<T>, tacho_chunk::Error> {
     let chunk = Chunk::open(chunk)?;
     let header = chunk.header();
-    if TimeRange::new(header.start, header.end).overlaps(&range) { decode(chunk).map(Some) } else { Ok(None) }
+    if TimeRange::new(header.start, header.end).overlaps(&range) { decode(chunk) } else { Ok(None) }
 }

@@ -4,8 +4,8 @@
 //!   samples.rs  samples of a group
 //!   series.rs   entries or executions of a series
 //! ```
-//! The result depends only on the records and the generation. A seal that is repeated after a crash gives the same keys
-//! and values, so a repeated flush stores no record twice.
+//! The result depends only on the records, their generation, the groups, and the limits of a chunk. A seal that is repeated
+//! after a crash gives the same keys and values, so a repeated flush stores no record twice.
 //!
 //! Path of one record. Before: it was in an open chunk (`memtable/`). After: `flush.rs` puts its chunk into the driver.
 
@@ -20,9 +20,10 @@ use tacho_model::{Kind, SeriesId, Timestamp};
 use crate::driver::{Row, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span, chunk_partition};
 
-/// Default limit on samples of a series, or entries, per chunk.
+/// Limit on the entries of a chunk, and default limit on the samples of each series of a chunk.
 pub const CHUNK_VALUES_MAX: usize = 8_192;
-/// Largest permitted setting. A row of 64 such columns, with 8 bytes per value, stays below the 64 MiB limit of drivers.
+/// Largest permitted limit on the samples of each series of a chunk. A row of 64 such columns, with 8 bytes per value, stays
+/// below the 64 MiB limit of drivers.
 pub const CHUNK_VALUES_LIMIT: usize = 65_536;
 /// Limit on the bodies of entries per chunk, bytes. A read of one entry decodes at most this much.
 pub const CHUNK_BODIES_BYTES_MAX: usize = 1 << 20;
@@ -37,7 +38,7 @@ pub struct Sealed {
     pub replaced: u64,
 }
 
-/// Numbers the chunks of one partition.
+/// Collects the chunks of one partition and numbers them.
 struct Sealer {
     kind: Kind,
     /// Id of the group for samples, id of the series for other kinds.

@@ -25,6 +25,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
 /// Time during which a batch starts new jobs. A deletion waits for the end of the batch.
 const BATCH_TIME: Duration = Duration::from_millis(500);
+
 /// Result of a list of jobs.
 #[derive(Debug, Default)]
 pub struct JobResults {
@@ -114,20 +115,21 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     Job { through, stretch, tail: Some(tail), ..job }
 }
 
-/// Counts the job's chunks as fresh again. Boundaries that were clean may not be clean any more.
+/// Counts the job's chunks as fresh again. Boundaries that were clean are no longer trusted.
 pub fn give_back(inbox: &Inbox, job: &Job) {
     if let Some(tail) = job.tail {
         inbox.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
     }
 }
 
-/// Counts the job's chunks as fresh again when the flush that it has seen has ended. An earlier job would skip the same
-/// rows, and would repeat without a pause while the flush fails.
+/// Counts the job's chunks as fresh again when the flush that it has seen has ended. A job before the end of the flush
+/// would skip the same rows, and would repeat without a pause while the flush fails.
 fn hold(upkeep: &Upkeep, job: &Job) {
     let Some(tail) = job.tail else { return };
     let inbox = &upkeep.store.inbox;
     inbox.fresh.hold(&job.partition, Tail { clean: false, ..tail });
-    // If the flush has ended since the job read the progress, no flush may release these chunks for a long time.
+    // If the flush has ended since the job read the progress, the chunks are released now, because the next flush may end
+    // much later.
     if upkeep.store.progress.borrow().flushed > job.through.unwrap_or(0) {
         inbox.flushed();
     }

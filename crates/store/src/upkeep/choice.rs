@@ -130,8 +130,8 @@ pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> O
     (until >= first.key.start).then_some(Merge { rows: 0..last, until })
 }
 
-/// Start of the next window: the last clean boundary after these rows, all of which start before `next`. `None` if all
-/// rows overlap, because the next window would start like this one.
+/// Start of the next window: the last clean boundary between these rows or after them. All of them start before `next`.
+/// `None` if all rows overlap, because the next window would start like this one.
 pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, Some(next), ordered);
     let start = |at: usize| rows.get(at).map_or(next.start, |row| row.key.start);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_full_are_remembered() {
+    fn the_part_that_is_not_in_full_chunks_starts_at_a_clean_boundary() {
         let unfinished = |rows: &[Facts]| {
             let merges = choose(rows, i64::MIN, None, &AIM);
             super::unfinished(rows, i64::MIN, &merges, &AIM)

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_is_trusted_and_may_return() {
+    fn a_clock_that_is_behind_is_trusted_and_may_be_corrected() {
         let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(113 * DAY, days(0)), 113 * DAY);
         assert_eq!(trusted.look(50 * DAY, days(0)), 50 * DAY, "an earlier time deletes less");

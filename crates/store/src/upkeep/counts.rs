@@ -25,7 +25,7 @@ pub struct UpkeepStats {
     pub samples_replaced: u64,
     /// Chunks deleted because all of their records were expired.
     pub chunks_expired: u64,
-    /// Rows that an earlier process replaced but did not delete.
+    /// Replaced rows that their merge did not delete, for example because of a crash, and that a later job deleted.
     pub rows_dead: u64,
     /// Deletions requested, and deletions completed.
     pub deletions: u64,

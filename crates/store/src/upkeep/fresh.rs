@@ -81,8 +81,8 @@ impl Fresh {
         }
     }
 
-    /// Removes the ready partitions with at least this many fresh chunks from the list, and returns them. The caller gives
-    /// back the chunks that it does not merge. The order is fixed.
+    /// Removes the ready partitions with at least this many fresh chunks from the list, and returns them, ordered by key. The
+    /// caller gives back the chunks that it does not merge.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut lists = self.lock();
         let mut taken: Vec<(Key, Tail)> = lists.ready.extract_if(|_, tail| tail.chunks >= chunks).collect();

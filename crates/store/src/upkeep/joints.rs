@@ -11,9 +11,10 @@ use super::facts::{Facts, Next};
 
 /// Boundaries between rows. Each list has one item more than there are rows.
 pub struct Joints {
-    /// `clean[i]`: no conflicting row before row `i` reaches to the start of row `i` or beyond this start.
+    /// `clean[i]`: no row before row `i` has the same start as a later row, or overlaps the reach of a conflicting later row.
+    /// Row `i` is one of the later rows.
     clean: Vec<bool>,
-    /// Like `clean`, but ignores overlaps between siblings of a merge.
+    /// Like `clean`, but only overlaps of conflicting rows that are not siblings of a merge make an item false.
     settled: Vec<bool>,
     /// The earliest start of the reach of row `i` and all later rows; `None` if there are none.
     behind: Vec<Option<Timestamp>>,
@@ -71,7 +72,7 @@ impl Joints {
         self.clean.get(at).copied().unwrap_or(true)
     }
 
-    /// Whether row `at` overlaps another row, and no merge has read the two rows together.
+    /// Whether row `at` belongs to, or is between, two conflicting rows that overlap and that no merge has read together.
     pub fn is_bound(&self, at: usize) -> bool {
         [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
     }

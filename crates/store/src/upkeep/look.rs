@@ -32,8 +32,8 @@ pub struct Job {
     pub mode: Mode,
     /// The fresh chunks taken for this job.
     pub tail: Option<Tail>,
-    /// Later generations are ignored from the first check of the job on, because a row that arrives later may reach over
-    /// a boundary that was clean. `None` before the first check.
+    /// The last flushed generation at the first check of the job; `None` before that check. Later generations are ignored in
+    /// all checks, because a row that arrives later may reach over a boundary that was clean.
     pub through: Option<u64>,
     /// Whether an earlier check of this job skipped rows of generations that are not completely flushed.
     pub young: bool,

@@ -47,7 +47,7 @@ mod tombstones;
 mod verify;
 mod window;
 
-/// The codec of rows of the upkeep, for the fuzz targets only.
+/// The codecs of the upkeep's rows, for the fuzz targets only.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use super::lives::{Lives, decode as decode_life};

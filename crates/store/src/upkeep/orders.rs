@@ -16,7 +16,7 @@ const WAITING_MAX: usize = 64;
 /// Retry delay for callers above the limit. Short compared with a merge of everything, which takes minutes.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Orders.
+/// Work that a caller can order from the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Merges all flushed records, without pauses between the merges.

@@ -34,7 +34,7 @@ pub struct RowReplacement {
     pub samples_replaced: u64,
     /// Number of rows with only expired records.
     pub expired: u64,
-    /// Changes and descents by series, in samples that no merge has read before.
+    /// How often the values of each series changed and fell, in samples that no merge has read before.
     pub moved: Vec<(SeriesId, Movement)>,
 }
 
@@ -96,8 +96,8 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // A rest replaces only its own source row. Its prefix therefore shows that the size of a chunk was not the
-            // reason for the cut at this place.
+            // The merge ended inside a source row, and this row, the rest, has the later records of that row. Its prefix names
+            // only that source row. So the prefix shows that the merge ended here, and not that a chunk was full.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
                 // Entries with the same time are in the order of their row numbers, so a rest keeps the number of its

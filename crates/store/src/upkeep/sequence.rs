@@ -42,7 +42,8 @@ impl Sequence {
         self.next(seen)
     }
 
-    /// A number for a row. Wraps after two thousand million numbers; rows with the same key no longer exist then.
+    /// A number for a row. The numbers repeat after two thousand million numbers. By then, no earlier row with the same key is
+    /// left.
     pub fn row(&self) -> u32 {
         OF_MERGE | u32::try_from(self.next(0) & u64::from(OF_MERGE - 1)).unwrap_or(0)
     }

@@ -94,9 +94,9 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions that cover only flushed generations, and removes deletions without remaining records. Other
-/// deletions are added to `tried` and skipped until the next sweep. Their records cannot be read, so an earlier retry
-/// would not help.
+/// Applies the deletions that cover only flushed generations and are not in `tried`. Removes those without remaining
+/// records. Adds the others to `tried`, so that they are skipped until the next sweep: some of their records cannot be read,
+/// and an earlier retry would not help.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
     let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);
@@ -134,8 +134,8 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
     }
 }
 
-/// Whether the deletion may still mask records, in an unreadable row or of an unknown series. Both may become readable
-/// later.
+/// Whether the deletion may still mask records: records in an unreadable row, or records of a series with unreadable labels.
+/// The row or the labels may become readable later.
 async fn is_needed(
     upkeep: &Upkeep,
     tombstone: &Tombstone,
@@ -157,7 +157,7 @@ async fn is_needed(
 }
 
 /// Removes a deletion that masks no record of any row. Waits for readers first, because a reader that began earlier may
-/// still have read a masked record.
+/// have read a row with masked records, and still needs the mask.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
     wait_for_readers(&upkeep.store.snapshots).await;
     if !delete_with_retries(upkeep, &[tombstone.delete()]).await {

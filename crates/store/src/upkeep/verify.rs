@@ -10,7 +10,7 @@ use crate::driver::{Damaged, Table, Verified};
 use crate::keys::{ChunkKey, chunk_place};
 use crate::{Error, Result};
 
-/// Returns the bytes read, and whether this round is complete.
+/// Verifies the next part. Returns the number of bytes read, and whether all parts of this round are verified.
 pub async fn verify(upkeep: &Upkeep) -> Result<(u64, bool)> {
     let Verified { bytes, damaged, done } = upkeep.store.driver.verify().await?;
     upkeep.counts.verified_bytes.add(bytes);

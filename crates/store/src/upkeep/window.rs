@@ -361,8 +361,8 @@ impl Heads {
         Ok(None)
     }
 
-    /// The facts about the end of the window. `first` is the first row after the window and was
-    /// taken last. The reach includes later rows that may reach further back than `first`.
+    /// Describes the end of the window. `first` is the first row after the window, and the last row that was taken. The reach
+    /// includes later rows that may reach further back than `first`.
     async fn behind(&mut self, first: &Head, moved_max: u64) -> Result<Next> {
         let start = first.0.start;
         let furthest = start.saturating_add_unsigned(moved_max);

@@ -55,8 +55,8 @@ fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     }
 }
 
-/// Replaces differences by their sums in place, once per element of `firsts`. The front of the slice has free elements
-/// for the results.
+/// Replaces differences by their sums in place, once per element of `firsts`. At the front of the slice, there is a free
+/// element for each element of `firsts`.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;

@@ -1,4 +1,5 @@
-//! Which parts of a text vary between texts? Numbers, ids, and words with digits.
+//! Which parts of a text vary between texts? Numbers, ids and words with digits ([`numbers`]). For texts that do not repeat
+//! after this cut, all words ([`words`]).
 
 use std::ops::Range;
 

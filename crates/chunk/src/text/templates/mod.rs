@@ -1,5 +1,5 @@
-//! The same words around varying numbers and ids, as in log lines. The words are stored once, as a template. The places of
-//! the numbers and ids in a template are its slots; each slot has its own column.
+//! Codec for texts with the same words around varying numbers and ids, such as log lines. The words are stored once, as a
+//! template. The places of the numbers and ids in a template are its slots; each slot has its own column.
 //!
 //! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are stored next to
 //! the templates, so that all of them are compressed together.

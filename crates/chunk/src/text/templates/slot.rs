@@ -170,7 +170,7 @@ fn width(reader: &mut Reader<'_>, max: usize) -> Result<usize, Error> {
     }
 }
 
-/// Checks that words have at most `digits` digits.
+/// Checks that each of the numbers `words` has at most `digits` digits in this base.
 fn below(words: Vec<u64>, base: u64, digits: usize) -> Result<Vec<u64>, Error> {
     // `None` means that every word fits.
     let power = u32::try_from(digits).ok().and_then(|digits| base.checked_pow(digits));

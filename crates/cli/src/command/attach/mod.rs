@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_one_short_line() {
+    fn command_lines_are_shown_as_one_short_line() {
         assert_eq!(cut("shop.Main\n--port \u{1b}[2J80"), "shop.Main\\n--port \\u{1b}[2J80");
         assert_eq!(cut(&"ö".repeat(101)), format!("{}…", "ö".repeat(100)));
     }

@@ -199,7 +199,7 @@ mod tests {
 
     /// `SettingsTest.java` tests the same with the parser of the agent.
     #[test]
-    fn a_file_has_the_values_that_the_agent_reads() {
+    fn a_settings_file_is_read_as_by_the_agent() {
         let file = include_str!("../../../../../testdata/settings/agent.toml");
         let expect = include_str!("../../../../../testdata/settings/agent.txt");
         let settings = parse(file).unwrap();

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Make a backup of a data directory
 ///
 /// A running server makes a snapshot of its directory, and continues to write. The backup has every record that the server
-/// acknowledged before the snapshot. A directory that no server uses is locked instead. The command runs on the machine and
+/// acknowledged before the snapshot. A directory that no server uses is locked instead. Run the command on the machine and
 /// as the user of the server. What it writes is read back and compared. If it is interrupted, no backup was made.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Read every file of the backups, and compare it with its checksum
 ///
-/// Exit code: 0 no damage, 1 damage, 2 wrong arguments.
+/// Exit code: 0 no damage, 1 damage or another failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho backup verify /backup/tacho

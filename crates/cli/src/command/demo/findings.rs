@@ -26,9 +26,9 @@ pub struct Findings {
     events: u64,
     /// Number of executions that the server received.
     received: f64,
-    /// Bytes of these executions on the wire.
+    /// Bytes that the server received over the native protocol, nearly all of them for these executions.
     wire_bytes: f64,
-    /// Number of executions that the agent dropped.
+    /// Number of records of all kinds that the agent dropped.
     dropped: f64,
 }
 
@@ -135,7 +135,7 @@ impl Findings {
         );
         println!("on the wire     {:.1} bytes a call", self.wire_bytes / self.received);
         println!("stored          {:.2} bytes a call", self.stored_bytes_per_call());
-        println!("its own records {} of {EVENT}", count(self.events));
+        println!("declared        {} records of {EVENT}", count(self.events));
         println!("\ncall graph");
         print!("{}", graph::to_text(&self.graph, &graph::Detail::Main(GRAPH_NODES)));
     }
@@ -155,8 +155,8 @@ impl Findings {
         })
     }
 
-    /// Fails when the agent dropped calls, or the server recorded fewer requests than were answered. So `make demo` is also a
-    /// test.
+    /// Fails when the agent dropped records, or the server recorded fewer requests than were answered. So `make demo` is also
+    /// a test.
     pub fn verdict(&self) -> Result<(), Failure> {
         let sent = self.report.succeeded() + self.report.failures().statuses.values().sum::<u64>();
         let seen = self.service["requests"].as_u64().unwrap_or(0);

@@ -17,7 +17,7 @@ pub trait Blocks {
     /// Resumes at a mark of an earlier run. Returns false if the checksum shows that the file has changed since that run.
     fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
 
-    /// Number of bytes of the uncompressed file that were returned. For Parquet, number of rows.
+    /// Position in the uncompressed file, bytes. For Parquet, the number of rows that this run has read.
     fn offset(&self) -> u64;
 
     /// Describes records that are missing in the file. Known when all blocks are read.
@@ -32,14 +32,14 @@ pub struct Part {
     pub text: Vec<u8>,
 }
 
-/// A position in a file. `check` is a checksum of the head of the file and of another part. It detects changes in these parts.
+/// A position in a file. `check` is a checksum of the head of the file and of one more stretch. It detects changes in both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// A byte of the uncompressed file, and the number of rows before it. The other part is the bytes right before the
-    /// position.
+    /// A byte of the uncompressed file, and the number of rows before it. The second stretch of `check` is the bytes right
+    /// before the position.
     Row { offset: u64, rows: u64, check: u64 },
-    /// A row group, a part of its columns, and a row. The other part is the end of the file.
+    /// A row group, a part of its columns, and a row. The second stretch of `check` is the end of the file.
     Group { group: u64, part: u64, row: u64, check: u64 },
 }
 

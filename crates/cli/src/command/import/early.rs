@@ -1,4 +1,4 @@
-//! Detects files whose times were probably read in the wrong unit, because all of them are close to 1970.
+//! Detects files whose times were probably read in the wrong unit: all times are before 1990.
 
 use jiff::Timestamp as Moment;
 use serde::{Deserialize, Serialize};

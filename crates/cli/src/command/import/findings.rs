@@ -114,7 +114,7 @@ impl Findings {
         self.named.extend(named);
     }
 
-    /// Prints to stderr which records were not imported.
+    /// Prints to stderr the broken rows, the skipped texts and exemplars, and the warnings.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");

@@ -60,7 +60,7 @@ pub struct Opened {
     /// Tells the user how the file is read.
     pub description: String,
     pub doubts: Vec<String>,
-    /// Names of the columns of a CSV file. The file of broken rows lacks the header line with these names.
+    /// Names of the columns of a CSV file. A message shows them, because the file with the broken rows has no header line.
     pub columns: Vec<String>,
     /// The unit of times, if they are numbers.
     pub counted: Option<Counted>,
@@ -164,8 +164,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// A given option that this format does not support, although it would change the series. This must be an error, because
-    /// ignoring the option would give wrong series.
+    /// The first given option that sets names, labels or kind of the series and has no effect on this format, and the name of
+    /// the format. The caller reports an error, because without the option the series would be wrong.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,
@@ -183,7 +183,7 @@ impl Reading {
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| (option, what))
     }
 
-    /// The unit of times in a format of rows other than CSV.
+    /// The unit of times in a format that is neither CSV nor Parquet.
     fn counted(&self, format: Format) -> Counted {
         match format {
             Format::Line => Counted {
@@ -192,9 +192,10 @@ impl Reading {
             },
             Format::Openmetrics => Counted::of(Unit::Seconds, "--format prometheus (ms)"),
             Format::Prometheus => Counted::of(Unit::Milliseconds, "--format openmetrics (s)"),
-            Format::Csv | Format::Jsonl | Format::Parquet => {
-                Counted { ns: None, remedy: "the JSON member (timestamps: ms, time: by size)" }
-            }
+            Format::Csv | Format::Jsonl | Format::Parquet => Counted {
+                ns: None,
+                remedy: "the name of the JSON member (timestamps: ms, time: by size of the number)",
+            },
         }
     }
 
@@ -226,7 +227,7 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes the name of the series of a file without names: the name of the value column.
+/// A note for a file with one value column, if no option names its series: the series has the name of the column.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);
@@ -238,10 +239,10 @@ fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<S
 fn describe(dialect: &Dialect, header: &[String], reading: &Reading) -> String {
     let column = |at: usize| header.get(at).map_or("?", String::as_str);
     let shape = match &dialect.shape {
-        Shape::Wide => "a series a column".to_owned(),
+        Shape::Wide => "one series per column".to_owned(),
         Shape::Long { value_column, name_column } => {
             let name = name_column.map_or(String::new(), |at| format!(" named by {:?}", column(at)));
-            format!("one value a row in {:?}{name}, other columns are labels", column(*value_column))
+            format!("one value per row in {:?}{name}, other columns are labels", column(*value_column))
         }
     };
     let values = match (dialect.texts, dialect.numbers.thousands) {

@@ -132,7 +132,7 @@ pub struct Reading {
     /// Import values as text entries, not as samples
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// Name of the series of a file without names; in a wide file only for a single value column with the name value
+    /// Name of the series of a file without names: of a file with one value per row, or with a single column named value
     #[arg(
         long,
         value_name = "NAME",

@@ -12,14 +12,15 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::failure::Failure;
 
-/// Bytes of a block. The same file is always divided into the same blocks.
+/// Bytes read for a block. The block ends with the last whole row in them; it is larger if a single row is larger. The same
+/// file is always divided into the same blocks.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Maximum bytes of one row. The limit is high, because other programs export long lines.
 const ROW_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a file that are used to detect its format.
 const HEAD_BYTES: usize = 1 << 20;
-/// Length of the two parts of a file that are checked for changes: its head, and the part before the resume position (of a
-/// Parquet file, its end).
+/// Length of each of the two parts of a file that are checked for changes: its head, and the part before the resume position.
+/// In a Parquet file, the second part is the end of the file.
 pub const STRETCH_BYTES: usize = 4 << 10;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -36,12 +37,12 @@ pub struct Source {
     read: Arc<AtomicU64>,
     /// Checksum of the first bytes.
     head: u64,
-    /// The last bytes that were returned, for [`Source::check`].
+    /// The last bytes that were returned or skipped, for [`Source::check`].
     tail: Vec<u8>,
     /// Bytes that were read but not yet returned.
     buffer: Vec<u8>,
     ended: bool,
-    /// Position in the uncompressed file: number of bytes returned.
+    /// Position in the uncompressed file: number of bytes returned or skipped.
     pub offset: u64,
 }
 
@@ -156,7 +157,7 @@ impl Source {
         self.offset += bytes as u64;
     }
 
-    /// Keeps the last returned bytes for [`Source::check`].
+    /// Keeps the end of the returned or skipped bytes for [`Source::check`].
     fn remember(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(STRETCH_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(STRETCH_BYTES));
@@ -195,7 +196,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 /// Adds a hint when neither the file nor an argument names the series.
 pub fn nameless(failure: Failure, reason: &str) -> Failure {
     match reason.contains("no column names the series") {
-        true => failure.hint("give --name, or --wide where columns of numbers are series"),
+        true => failure.hint("give --name, or --wide if each column of numbers is a series"),
         false => failure,
     }
 }

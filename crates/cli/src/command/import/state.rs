@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     version: u32,
-    /// Checksum of files, settings and target. Identifies the import.
+    /// The result of [`job`], which identifies the import.
     pub job: String,
     /// The session id, 32 hexadecimal digits.
     pub session: String,
@@ -79,7 +79,8 @@ pub struct Keeper {
     pub state: State,
 }
 
-/// The checksum that identifies an import. It depends on everything that influences the pieces, and on the target.
+/// The checksum that identifies an import. It covers the settings, the target, and the path, length and modification time of
+/// each file, but not the content of the files.
 pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
     let mut text = format!("{settings}\n{target}\n");
     for file in files {

@@ -21,7 +21,6 @@ pub struct Table {
     parquet: Parquet<Input>,
     /// Checksum of the head and the end of the file.
     check: u64,
-    rows: u64,
 }
 
 /// A file with a counter of the bytes read.
@@ -48,7 +47,7 @@ impl Table {
             input.check().map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())))?;
         let parquet = Parquet::open(input, given, zone, base)
             .map_err(|reason| nameless(Failure::new(format!("{}: {reason}", path.display())), &reason))?;
-        Ok(Self { parquet, check, rows: 0 })
+        Ok(Self { parquet, check })
     }
 
     pub fn description(&self) -> String {
@@ -66,9 +65,8 @@ impl Table {
 
 impl Blocks for Table {
     fn next(&mut self) -> Result<Option<Part>, Failure> {
-        let Some(rows) = self.parquet.next_rows() else { return Ok(None) };
-        self.rows += rows.block.rows;
-        Ok(Some(Part { block: rows.block, text: rows.text.into_bytes() }))
+        let rows = self.parquet.next_rows();
+        Ok(rows.map(|rows| Part { block: rows.block, text: rows.text.into_bytes() }))
     }
 
     fn mark(&self) -> Option<Mark> {
@@ -84,7 +82,7 @@ impl Blocks for Table {
     }
 
     fn offset(&self) -> u64 {
-        self.rows
+        self.parquet.rows_read()
     }
 }
 

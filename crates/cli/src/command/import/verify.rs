@@ -1,8 +1,8 @@
 //! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps only the last sample of each series and time, and no records older than the retention. If the times of a
-//! series are not ascending, or some are too old, the files are read a second time to compute the expected content of the
-//! store.
+//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may
+//! differ because its times are not ascending, or some are too old. If one does, the files are read a second time to compute
+//! the expected content of the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,7 +18,7 @@ use super::ledger::{Account, Ledger};
 use super::target::{Question, Target};
 use crate::failure::Failure;
 
-/// Limit on the samples that a second reading keeps in memory, 16 bytes each.
+/// Limit on the records of which a second reading keeps time and hash in memory, 16 bytes each.
 const SECOND_SAMPLES_MAX: usize = 32_000_000;
 /// Limit on the named series among those that differ.
 const NAMED_MAX: usize = 10;
@@ -36,7 +36,7 @@ pub struct Verdict {
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,
     /// Number of series that could not be compared: their times are not ascending or too old, and the files could not be read
-    /// a second time.
+    /// a second time, or have [`SECOND_SAMPLES_MAX`] or more records of such series.
     pub unknown: u64,
 }
 
@@ -62,7 +62,7 @@ impl Verdict {
         )
     }
 
-    /// Ignores series that are missing in the store if they have as many records as the store has refused.
+    /// Ignores all series that are missing in the store if their records are together as many as the store has refused.
     pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
@@ -114,7 +114,8 @@ impl fmt::Display for Verdict {
         if self.unknown > 0 {
             writeln!(
                 f,
-                "{} series could not be compared: their times do not rise, or begin before the store's retention",
+                "{} series could not be compared: their times are not ascending or older than the retention, and the input \
+                 cannot be read again or is too large",
                 units::count(self.unknown)
             )?;
         }
@@ -204,7 +205,7 @@ fn compare_again(
     }
     for (id, mut list) in sent {
         let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
-        // The sort is stable, so that of samples with equal times the last one stays last.
+        // The sort is stable: among samples with equal times, the last one stays last.
         list.sort_by_key(|(at, _)| *at);
         let mut expect = Tally::default();
         for (nth, (at, hash)) in list.iter().enumerate() {

@@ -34,7 +34,7 @@ impl Verdict {
         let takers = agents.len() - deaf.len();
         let mut warnings = Vec::new();
         if agents.is_empty() {
-            warnings.push("no matching agent is connected; applies to later ones".to_owned());
+            warnings.push("no matching agent is connected; the rule applies to later ones".to_owned());
         }
         if !deaf.is_empty() {
             let verb = if deaf.len() == 1 { "does" } else { "do" };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_has_its_message() {
+    fn each_result_of_the_agents_has_its_message() {
         let check = |agents: &[Value], warnings: &[&str], failure: &str| {
             let rule = json!({ "id": 7, "state": "off", "pattern": "a..*" });
             let verdict = Verdict::new(&rule, agents, &before(3, 0), Duration::from_secs(2));
@@ -181,7 +181,7 @@ mod tests {
             let said = verdict.failure.map_or_else(String::new, |failure| failure.to_string());
             assert_eq!(said.lines().next().unwrap_or_default(), failure);
         };
-        let nobody = "no matching agent is connected; applies to later ones";
+        let nobody = "no matching agent is connected; the rule applies to later ones";
         let nothing = "a..* decides no method of shop on h1, cart on h1; classes that are loaded later may have matching methods";
         let all = "a..* decides every method that shop on h1 watches: 1,002";
         check(&[], &[nobody], "");

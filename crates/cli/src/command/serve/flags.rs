@@ -64,8 +64,8 @@ pub struct Flags {
     /// Limit on the number of values of one label; above it series with new values are refused [default: 500000]
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
-    /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the
-    /// memory / 400 bytes, at most 20000000]
+    /// Limit on the number of chunks; at the limit only records at most two days before or after now are accepted [default: a
+    /// quarter of the memory / 400 bytes, at most 20000000]
     #[arg(long, value_name = "N")]
     chunks_max: Option<usize>,
     /// I/O limit of background merges, bytes per second [default: 33554432]

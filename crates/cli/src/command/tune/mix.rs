@@ -64,7 +64,9 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     let found: Vec<bool> = mix.plans.iter().map(finds).collect();
     for (text, found) in mix.texts.iter().zip(found.chunks(ASKED as usize)) {
         if !found.contains(&true) {
-            eprintln!("warning: {text}: none of the sampled series is selected, the query is ignored");
+            eprintln!(
+                "warning: {text}: selects none of the sampled series; the mean time of a query includes it"
+            );
         }
     }
     if !found.contains(&true) {

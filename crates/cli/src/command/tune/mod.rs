@@ -103,7 +103,7 @@ const VALUES_MIN: usize = 1_000;
 enum Favour {
     /// The smallest settings; of all settings within 1 % of this size, the default, else the fastest to query
     Space,
-    /// Prefers half the space, even if queries take twice as long
+    /// Prefers half the space if queries take less than twice as long
     Balanced,
     /// Prefers queries that are a fifth faster, even if they need twice the space
     Speed,

@@ -96,7 +96,7 @@ impl Report<'_> {
         if best.len() > 1 {
             let points = best.iter().map(|at| self.trials.done[*at].cost).map(|cost| (cost.bytes, cost.read));
             let line = Line {
-                name: "time of a query over bytes a value: the best of both",
+                name: "time per query over bytes per value, of candidates that no other beats in both",
                 points: points.collect(),
             };
             print!("{}", plot(&[line], |x| format!("{x:.3}"), |y| units::duration(y as u64)));
@@ -129,7 +129,7 @@ impl Report<'_> {
             let mark = match at {
                 _ if at == self.best => "recommended".to_owned(),
                 _ if !trial.candidate.semantic.is_lossless() => errors(trial),
-                _ if front.contains(&at) => "no other candidate is better in both".to_owned(),
+                _ if front.contains(&at) => "no other candidate is smaller and faster".to_owned(),
                 _ => String::new(),
             };
             table.row([
@@ -177,11 +177,7 @@ impl Report<'_> {
                 errors(lossy)
             ));
             if semantic.time > 0 {
-                let time = match semantic.time % 1_000_000 {
-                    0 => format!("{}ms", semantic.time / 1_000_000),
-                    _ => ask::seconds(semantic.time.cast_signed()),
-                };
-                out.push_str(&format!("time = \"{time}\"\n"));
+                out.push_str(&format!("time = \"{}\"\n", toml_duration(semantic.time)));
             }
             if let Some(tolerance) = semantic.value {
                 out.push_str(&match tolerance {
@@ -272,6 +268,14 @@ fn errors(trial: &Trial) -> String {
     format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
+/// Formats a duration in ns with its unit, as the rules require.
+fn toml_duration(ns: u64) -> String {
+    match ns % 1_000_000 {
+        0 => format!("{}ms", ns / 1_000_000),
+        _ => format!("{}s", ask::seconds(ns.cast_signed())),
+    }
+}
+
 /// Formats a TOML string, as a literal string if possible.
 fn toml_text(text: &str) -> String {
     if text.contains('\'') { format!("{text:?}") } else { format!("'{text}'") }
@@ -279,4 +283,18 @@ fn toml_text(text: &str) -> String {
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_api::time::parse_duration_with_unit;
+
+    #[test]
+    fn a_duration_in_the_section_is_read_back_exactly() {
+        for ns in [500_000, 1_000_000, 1_500_000, 200_000_000, 61_000_000_001] {
+            let text = toml_duration(ns);
+            assert_eq!(parse_duration_with_unit(&text), Some(ns as i64), "{text}");
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! The training data: a random sample of the series, kept in memory. The sample depends on a seed and has whole
-//! groups.
+//! The training data: a random sample of the series, kept in memory. The sample depends on a seed. It contains a group of
+//! series whole or not at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -160,7 +160,8 @@ struct Gathered {
     seed: u64,
     values: usize,
     seen: HashMap<SeriesId, u64>,
-    /// The kept series by rank, which is a hash of the labels and the seed. Series with the highest rank are removed first.
+    /// The kept series by rank, which is a hash of the seed and the labels without the name. Series with the highest rank are
+    /// removed first.
     kept: BTreeMap<u64, Together>,
     /// Series with this rank or a higher one are not kept.
     limit: u64,

@@ -22,7 +22,7 @@ const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"]
 const DEAREST: &str = "pco";
 /// Sizes that differ by at most this share count as equal.
 const NOISE: f64 = 0.001;
-/// Number of repetitions of each read. The fastest read counts, because other work on the machine may delay a read.
+/// How often the whole mix of queries is run. The fastest run counts, because other work on the machine may delay a run.
 const READS: usize = 3;
 
 /// The permitted candidates, and the time limit.
@@ -45,7 +45,7 @@ impl Limits {
 /// A measured candidate.
 pub struct Trial {
     pub candidate: Candidate,
-    /// Name of the codecs.
+    /// Name of the set of codecs.
     pub codecs: &'static str,
     pub cost: Cost,
     pub value_error_max: f64,
@@ -100,8 +100,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// Of all trials with the same chunk size and bytes as trial `best`, the one with the fewest settings. The times of
-    /// such trials differ only by noise.
+    /// Of all trials with the chunk size, the tolerance and (within [`NOISE`]) the bytes of trial `best`, the one with the
+    /// fewest settings that are not the default. The times of such trials differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {
@@ -152,7 +152,7 @@ fn candidate(values: usize, codecs: CodecSet, compression: Compression) -> Candi
     Candidate { values, encoding, semantic: Semantic::default() }
 }
 
-/// The name of a candidate in the report: its compression and tolerance.
+/// The name of a candidate in the report: its compression, and whether it has a tolerance.
 pub fn name(candidate: &Candidate) -> String {
     let lossy = if candidate.semantic.is_lossless() { "" } else { ", with tolerance" };
     format!("{}{lossy}", candidate.encoding.compression.name())

@@ -132,6 +132,15 @@ impl Opened {
             let why = "the index or the trailer before this offset does not match its checksum";
             findings.push(Finding::new(FindingKind::IndexDamaged, at, why));
         }
+        if damage.missing > 0 {
+            let place = Place::range(&self.name, self.expected.length, damage.missing);
+            let end = self.expected.length + damage.missing;
+            let why = format!("it has {} bytes, and {end} bytes were acknowledged", self.expected.length);
+            findings.push(
+                Finding::new(FindingKind::FileShort, place, why)
+                    .effect("the server starts, and every answer warns that records may be missing"),
+            );
+        }
         if damage.excess > 0 {
             let place = Place::range(&self.name, self.expected.length - damage.excess, damage.excess);
             let why = "bytes behind the end in the manifest; they are ignored";

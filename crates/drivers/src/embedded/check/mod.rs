@@ -19,11 +19,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_store::check::{Finding, FindingKind};
-use tacho_store::disk::{RealDisk, open_regular};
+use tacho_store::check::{Finding, FindingKind, Loss};
+use tacho_store::disk::{RealDisk, exists, open_regular};
 use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
+use super::end;
 use super::format::{WITH_ROW_BYTES_MIN, file_path};
 use super::load::{Expected, Loaded};
 use super::manifest::{BACKUP, FILE, Found, Manifest, State};
@@ -45,27 +46,31 @@ pub struct Image {
 struct Held {
     found: Found,
     manifest: Manifest,
+    /// The file `END`.
+    end: io::Result<end::Found>,
     files: BTreeMap<u32, (Arc<File>, u64)>,
     wrong: Vec<(u32, Mismatch)>,
 }
 
 impl Image {
-    /// Opens a directory. `prefix`: the directory's name in findings, with a slash.
+    /// Opens a directory. An absent directory has no files. `prefix`: the directory's name in findings, with a slash.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when the directory cannot be listed or a file cannot be opened.
     pub fn open(directory: &Path, prefix: &str) -> Result<Self> {
         let names = names::Names { directory, prefix };
-        let Held { found, manifest, files: held, wrong } = hold(directory)?;
+        let Held { found, manifest, end, files: held, wrong } = hold(directory)?;
         let mut findings = names.findings(&manifest)?;
         findings.extend(manifest_findings(&names, &found, &held));
+        findings.extend(end_finding(&names, &end));
+        let end = end.unwrap_or_default().end;
         findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
         let mut state = Directory::default();
         let (mut files, newest) = (Vec::new(), newest(&manifest, &held));
         // A file that the manifest does not name is not part of the store. Its rows must not replace other rows.
         let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
         for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
-            let known = manifest.files.get(&number).copied();
+            let known = manifest.files.get(&number).map(|known| known.with_end(number, end));
             if known.is_some_and(|known| !known.state.is_live()) {
                 findings.push(Finding::new(FindingKind::Leftover, names.of(number), "segment is not needed"));
                 continue;
@@ -127,8 +132,12 @@ fn hold(directory: &Path) -> Result<Held> {
 fn try_hold(directory: &Path) -> Result<Held> {
     let found = Manifest::read(&RealDisk, directory)?;
     let mut manifest = found.manifest.clone().unwrap_or_default();
+    // Read before the lengths of the files, because a server may append rows at the same time.
+    let end = end::read(&RealDisk, directory);
     let mut files = BTreeMap::new();
-    for number in list(&RealDisk, directory)?.into_keys() {
+    let is_there = exists(&RealDisk, directory).map_err(|e| Error::io("list segments", directory, e))?;
+    let numbers = if is_there { list(&RealDisk, directory)? } else { BTreeMap::new() };
+    for number in numbers.into_keys() {
         let path = file_path(directory, number);
         let opened = open_regular(&path).and_then(|file| {
             let length = file.metadata()?.len();
@@ -148,12 +157,27 @@ fn try_hold(directory: &Path) -> Result<Held> {
         Some(_) => mismatches(&manifest, &present, &quarantine::list(&RealDisk, directory)?),
         None => Vec::new(),
     };
-    Ok(Held { found, manifest, files, wrong })
+    Ok(Held { found, manifest, end, files, wrong })
 }
 
 /// Number of the last file that accepted rows. It may have no index and no trailer yet.
 fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
+}
+
+/// A finding about `END`. Only the disk can damage a synced record; a power failure leaves any bytes behind it.
+fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
+    let place = names.file(end::FILE);
+    match end {
+        Ok(end::Found { damaged: 0, .. }) => None,
+        Ok(end::Found { damaged, .. }) => {
+            let why = format!(
+                "{damaged} bytes match no checksum: a missing end of the growing segment may not be detected"
+            );
+            Some(Finding::new(FindingKind::Unacknowledged, place, why))
+        }
+        Err(error) => Some(Finding::new(FindingKind::FileUnreadable, place, error).loss(Loss::Nothing)),
+    }
 }
 
 fn manifest_findings(

@@ -6,13 +6,14 @@ use tacho_store::Result;
 use tacho_store::check::{Finding, FindingKind, Place};
 use tacho_store::disk::{RealDisk, names_in};
 
+use super::super::end;
 use super::super::format::{file_name, file_number};
 use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
-use super::super::quarantine;
+use super::super::quarantine::{self, Missing};
 use super::super::survey::Mismatch;
 
 /// Files of a directory that are not segments.
-const KNOWN: [&str; 6] = ["LOCK", FILE, BACKUP, LOST, "RESERVE", "quarantine"];
+const KNOWN: [&str; 7] = ["LOCK", FILE, BACKUP, LOST, end::FILE, "RESERVE", "quarantine"];
 
 /// Makes the names of files in findings.
 pub struct Names<'a> {
@@ -34,15 +35,16 @@ impl Names<'_> {
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for name in names_in(&RealDisk, "list segments", self.directory)? {
-            let is_copy = name.strip_suffix(".new").is_some_and(|name| [FILE, BACKUP].contains(&name));
+            let is_copy =
+                name.strip_suffix(".new").is_some_and(|name| [FILE, BACKUP, end::FILE].contains(&name));
             if is_copy {
                 findings.push(Finding::new(
                     FindingKind::Leftover,
                     self.file(&name),
-                    "unfinished copy of the manifest",
+                    "unfinished copy of a file",
                 ));
             } else if name == LOST {
-                let why = "the server may open this directory without missing segment files";
+                let why = "the server opens this directory even if segment files are missing";
                 findings.push(Finding::new(FindingKind::Permission, self.file(&name), why));
             } else if file_number(&name).is_none() && !KNOWN.contains(&name.as_str()) {
                 findings.push(Finding::new(
@@ -62,6 +64,12 @@ impl Names<'_> {
         let place = self.file(&format!("quarantine/{name}"));
         if quarantine::is_torn_end(name) {
             return Finding::new(FindingKind::EndDoubtful, place, "copy of the cut end of a segment");
+        }
+        if let Some(Missing { number, offset, bytes }) = quarantine::missing(name) {
+            let name = file_name(number);
+            let why = format!("note of a start: {name} lacks {bytes} bytes from byte {offset} on");
+            return Finding::new(FindingKind::Quarantined, place, why)
+                .effect("every answer warns that records may be missing");
         }
         match quarantine::number(name) {
             Some(number) => {

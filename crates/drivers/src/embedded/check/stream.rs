@@ -1,4 +1,5 @@
-//! Reads an undamaged segment file from the beginning to the end, one row in memory at a time, and verifies all checksums.
+//! Reads a segment file from the beginning to the end, or to the first damage, and verifies all checksums. Holds only a part
+//! of the file in memory.
 
 use std::fs::File;
 use std::io;

@@ -3,8 +3,8 @@
 use tacho_model::{OperationKind, TimeRange, TraceId};
 
 use super::notation::blocks;
-use crate::executions::{self, CallTree, Filter, Graph, Level, OperationStats, Search, SearchResult};
-use crate::executions::{ServiceStats, SourceBlock, Trace};
+use crate::executions::{self, CallTree, Filter, Graph, Graphing, Level, OperationStats, Operations, Search};
+use crate::executions::{SearchResult, Searching, ServiceStats, Services, SourceBlock, Trace, over};
 use crate::{Cancel, Error};
 
 fn waited<T>(ask: impl FnOnce(&Cancel) -> Result<T, Error>) -> T {
@@ -16,15 +16,15 @@ pub fn operations(
     filter: &Filter,
     kind: Option<OperationKind>,
 ) -> Vec<OperationStats> {
-    waited(|cancel| executions::operations(blocks, filter, kind, cancel))
+    over(blocks, Operations::new(filter.clone(), kind))
 }
 
 pub fn services(blocks: &[SourceBlock], filter: &Filter) -> Vec<ServiceStats> {
-    waited(|cancel| executions::services(blocks, filter, cancel))
+    over(blocks, Services::new(filter.clone()))
 }
 
 pub fn search(blocks: &[SourceBlock], asked: &Search) -> SearchResult {
-    waited(|cancel| executions::search(blocks, asked, cancel))
+    over(blocks, Searching::new(asked.clone()))
 }
 
 pub fn trace(blocks: &[SourceBlock], id: TraceId) -> Option<Trace> {
@@ -36,7 +36,7 @@ pub fn calltree(blocks: &[SourceBlock], filter: &Filter) -> CallTree {
 }
 
 pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
-    waited(|cancel| executions::graph(blocks, filter, level, cancel))
+    over(blocks, Graphing::new(filter.clone(), level))
 }
 
 /// Two blocks. The first block causes the second, so that every pass over the blocks runs.
@@ -50,27 +50,15 @@ mail h2 main trace=a1 base=3000 at=5000000005 parent=1000+0
 ";
 
 #[test]
-fn every_analysis_ends_when_cancelled() {
+fn every_analysis_in_memory_ends_when_cancelled() {
     let blocks = blocks(TWO);
     assert_eq!(blocks.len(), 2);
     let filter = Filter { service: None, operation: None, range: TimeRange::ALL };
-    let asked = Search {
-        filter: filter.clone(),
-        duration_ns_min: None,
-        duration_ns_max: None,
-        outcome: None,
-        request_id: None,
-        limit: 10,
-    };
     let left = Cancel::default();
     left.cancel();
     for error in [
-        executions::operations(&blocks, &filter, None, &left).err(),
-        executions::services(&blocks, &filter, &left).err(),
-        executions::search(&blocks, &asked, &left).err(),
         executions::trace(&blocks, TraceId(0xa1), &left).err(),
         executions::calltree(&blocks, &filter, &left).err(),
-        executions::graph(&blocks, &filter, Level::Operation, &left).err(),
     ] {
         assert_eq!(error.map(|e| e.message).as_deref(), Some("query cancelled: the caller no longer waits"));
     }

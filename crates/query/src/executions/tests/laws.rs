@@ -1,5 +1,6 @@
 //! Invariants over random segments: every analysis counts the same calls and the same time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -9,10 +10,10 @@ use tacho_model::{
 };
 
 use super::awaited::{calltree, graph, operations, search, services, trace};
-use crate::executions::{CallTreeNode, Filter, Level, Search, SourceBlock};
+use crate::executions::{CallTreeNode, Filter, Level, Order, Search, SourceBlock};
 
-const OPERATIONS: u32 = 6;
-const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };
+pub const OPERATIONS: u32 = 6;
+pub const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };
 
 const EVERYTHING: Search = Search {
     filter: ALL,
@@ -20,25 +21,29 @@ const EVERYTHING: Search = Search {
     duration_ns_max: None,
     outcome: None,
     request_id: None,
+    order: Order::Newest,
     limit: 100,
 };
 
-fn table() -> Vec<Operation> {
-    let kinds = [OperationKind::Method, OperationKind::HttpServer, OperationKind::Database];
+pub fn table(kinds: [OperationKind; 3]) -> Vec<Operation> {
     let operation = |n: u32| Operation { kind: kinds[n as usize % 3], name: format!("o{n}").into() };
     (0..OPERATIONS).map(operation).collect()
 }
 
-/// Description of one segment: trace, service, cause (segment and call, which may be missing), and events.
-type Seed = (u128, usize, Option<(u64, u64)>, Vec<(u8, u32, u64)>);
+/// Kinds of which no self time is that of a recorded server.
+pub const LOCAL: [OperationKind; 3] =
+    [OperationKind::Method, OperationKind::HttpServer, OperationKind::Database];
 
-fn seeds() -> impl Strategy<Value = Vec<Seed>> {
+/// Description of one segment: trace, service, cause (segment and call, which may be missing), and events.
+pub type Seed = (u128, usize, Option<(u64, u64)>, Vec<(u8, u32, u64)>);
+
+pub fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     let cause = prop::option::of((0u64..12, 0u64..8));
     let events = prop::collection::vec((0u8..5, 0..OPERATIONS, 0u64..1_000), 1..24);
     prop::collection::vec((1u128..4, 0usize..3, cause, events), 1..12)
 }
 
-fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
+pub fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
     let mut open = 0;
     let event = |(choice, operation, delta): &(u8, u32, u64)| {
         let kind = match choice {
@@ -63,15 +68,16 @@ fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
     }
 }
 
-/// A segment cut into parts at these events. Each part uses other operations for the calls that it carries.
-fn parts(whole: &Segment, cuts: &[usize]) -> Vec<Segment> {
-    let (mut now, mut calls, mut open, mut parts) = (whole.start, 0, Vec::new(), Vec::<Segment>::new());
+/// A segment cut into parts at these events. Each part adds `renamed` to the operations of the calls that it carries.
+pub fn parts(whole: &Segment, cuts: &[usize], renamed: u32) -> Vec<Segment> {
+    let (mut now, mut calls, mut open, mut parts) =
+        (whole.start, 0, Vec::<(u32, u32, i64)>::new(), Vec::<Segment>::new());
     for (n, event) in whole.events.iter().enumerate() {
         now += event.delta as i64;
         if n == 0 || cuts.contains(&n) {
             let part = parts.len() as u32;
-            let carried = |(call, since): &(u32, i64)| Carried {
-                operation: (call + part) % OPERATIONS,
+            let carried = |(call, operation, since): &(u32, u32, i64)| Carried {
+                operation: (operation + renamed * part) % OPERATIONS,
                 call: *call,
                 age: now.abs_diff(*since),
             };
@@ -85,8 +91,8 @@ fn parts(whole: &Segment, cuts: &[usize]) -> Vec<Segment> {
                 ..whole.clone()
             });
         }
-        if matches!(event.kind, EventKind::Enter(_)) {
-            open.push((calls, now));
+        if let EventKind::Enter(operation) = event.kind {
+            open.push((calls, operation, now));
             calls += 1;
         } else {
             open.pop();
@@ -102,7 +108,7 @@ fn parts(whole: &Segment, cuts: &[usize]) -> Vec<Segment> {
 fn blocks(seeds: &[Seed]) -> Vec<SourceBlock> {
     let mut blocks = vec![ExecutionBlock::new(); 3];
     for (number, seed) in (0u64..).zip(seeds) {
-        blocks[seed.1].push(&segment(number, seed), &table());
+        blocks[seed.1].push(&segment(number, seed), &table(LOCAL));
     }
     let labels = |n: usize| Arc::new(Labels::new([("service", format!("s{n}").as_str())]).unwrap());
     let source = |(n, block)| SourceBlock { labels: labels(n), block: Arc::new(block) };
@@ -164,7 +170,9 @@ proptest! {
     fn each_trace_found_is_complete(seeds in seeds()) {
         let blocks = blocks(&seeds);
         let found = search(&blocks, &EVERYTHING);
-        prop_assert_eq!(found.traces.len(), found.scanned);
+        prop_assert_eq!(found.scanned, seeds.len() as u64);
+        let traces: BTreeSet<u128> = seeds.iter().map(|seed| seed.0).collect();
+        prop_assert_eq!(found.traces.len(), traces.len());
         prop_assert!(found.traces.is_sorted_by(|a, b| a.start >= b.start));
         for summary in found.traces {
             let trace = trace(&blocks, summary.trace_id).expect("it was found");
@@ -187,12 +195,12 @@ proptest! {
     ) {
         let mut rows: Vec<(usize, Segment)> = Vec::new();
         for (number, seed) in (0u64..).zip(&seeds) {
-            rows.extend(parts(&segment(number, seed), &cuts).into_iter().map(|part| (seed.1, part)));
+            rows.extend(parts(&segment(number, seed), &cuts, 1).into_iter().map(|part| (seed.1, part)));
         }
         let searched = |rows: &[(usize, Segment)]| {
             let block = |(service, part): &(usize, Segment)| {
                 let mut block = ExecutionBlock::new();
-                block.push(part, &table());
+                block.push(part, &table(LOCAL));
                 let labels = Labels::new([("service", format!("s{service}").as_str())]).unwrap();
                 SourceBlock { labels: Arc::new(labels), block: Arc::new(block) }
             };

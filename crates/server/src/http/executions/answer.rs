@@ -5,7 +5,8 @@
 use serde_json::{Map, Value, json};
 use tacho_model::AttributeValue;
 use tacho_query::executions::{
-    CallTree, CallTreeNode, Graph, OperationStats, SearchResult, ServiceStats, Span, Trace, TraceSummary,
+    CallTree, CallTreeNode, Graph, Match, OperationStats, SearchResult, ServiceStats, Span, Trace,
+    TraceSummary,
 };
 
 pub fn services(list: &[ServiceStats], limit: usize) -> Value {
@@ -22,6 +23,7 @@ fn service(s: &ServiceStats) -> Value {
         "requests": s.requests,
         "calls": s.calls,
         "errors": s.errors,
+        "refused": s.refused,
         "rate": s.rate,
         "p50_ns": s.p50_ns,
         "p95_ns": s.p95_ns,
@@ -42,6 +44,7 @@ fn operation(o: &OperationStats) -> Value {
         "kind": o.kind.name(),
         "count": o.count,
         "errors": o.errors,
+        "refused": o.refused,
         "p50_ns": o.p50_ns,
         "p95_ns": o.p95_ns,
         "p99_ns": o.p99_ns,
@@ -70,6 +73,18 @@ fn summary(t: &TraceSummary) -> Value {
         "outcome": t.outcome.name(),
         "request_id": t.request_id,
         "http_status": t.http_status,
+        "match": t.matched.as_ref().map(matched),
+    })
+}
+
+fn matched(call: &Match) -> Value {
+    json!({
+        "service": &*call.service,
+        "operation": &*call.operation,
+        "kind": call.kind.name(),
+        "start": call.start.to_string(),
+        "duration_ns": call.duration_ns,
+        "outcome": call.outcome.name(),
     })
 }
 

@@ -3,18 +3,20 @@
 //! Path of one record: before, `crates/store/src/read/series.rs` returns it; after, `crates/query/src/executions/` computes with
 //! it.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_model::{Kind, Matcher, TimeRange, Timestamp, TraceId};
-use tacho_query::executions::{self, SourceBlock, Trace};
-use tacho_store::{Error, ErrorKind, Read};
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
+use tacho_query::executions::{Fold, Scope, SourceBlock, Trace};
+use tacho_store::{Damages, Error, ErrorKind, Read, Traces};
 
 use crate::access::View;
 use crate::http::error::ApiError;
 
-/// Memory limit for the blocks of one query, bytes: some 30 million calls. An analysis may take five times as much memory in
-/// addition to the blocks.
+/// Memory limit for the blocks of a trace or a call tree, bytes: some 30 million calls. The analysis may take five times as much
+/// memory in addition to the blocks. All other analyses need one block at a time.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
 /// The blocks of one query take at most the usable memory divided by this number, but may always take [`LIGHT_BLOCK_BYTES_MAX`].
 const BLOCK_MEMORY_SHARE: usize = 16;
@@ -60,17 +62,31 @@ impl Wanted<'_> {
 /// Reads the selected blocks.
 ///
 /// # Errors
-/// `Limit` when the blocks have more than `bytes_max` bytes.
+/// `Limit` when the blocks have more than `bytes_max` bytes; other errors of the store.
 pub async fn blocks(
     store: &View,
     wanted: Wanted<'_>,
     range: TimeRange,
     bytes_max: usize,
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
-    let room = &AtomicUsize::new(bytes_max);
+    let is_wanted = |trace| wanted.trace() == Some(trace);
+    let traces = wanted.trace().map(|_| &is_wanted as Traces<'_>);
+    kept(store, (wanted, traces, range), &AtomicUsize::new(bytes_max), &|_, _| true).await
+}
+
+/// Reads the selected blocks that `keep` accepts. The others are freed, each before the next one of its series is decoded.
+async fn kept(
+    store: &View,
+    (wanted, traces, range): (Wanted<'_>, Option<Traces<'_>>, TimeRange),
+    room: &AtomicUsize,
+    keep: &(impl Fn(&Labels, &ExecutionBlock) -> bool + Sync),
+) -> Result<Read<Vec<SourceBlock>>, Error> {
     let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
-        let keep = |block: &_| wanted.trace().is_none_or(|trace| executions::holds(block, trace));
-        let blocks = store.executions_within(id, range, room, keep).await?;
+        let keep = |block: &ExecutionBlock| keep(&labels, block);
+        let blocks = match traces {
+            Some(traces) => store.executions_of(id, range, room, traces, keep).await?,
+            None => store.executions_within(id, range, room, keep).await?,
+        };
         Ok::<_, Error>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
@@ -81,6 +97,79 @@ pub async fn blocks(
         all.damages.extend(read.damages);
     }
     Ok(all)
+}
+
+/// Blocks in memory for the next passes of an analysis.
+struct Cache {
+    scope: Scope,
+    blocks: Vec<SourceBlock>,
+}
+
+/// Computes an answer block by block: reads the range once for each pass. If all blocks of a pass take at most `cache_bytes_max`
+/// bytes, the next passes read them from memory.
+pub async fn folded<F: Fold + Send>(
+    store: &View,
+    (service, range): (Option<&str>, TimeRange),
+    cache_bytes_max: usize,
+    mut fold: F,
+) -> Result<Read<F::Answer>, Error> {
+    let mut cache: Option<Cache> = None;
+    let mut damages = Damages::default();
+    let mut scanned = None;
+    while let Some(scope) = fold.pass() {
+        if let Some(cache) = cache.as_ref().filter(|cache| cache.scope == scope || cache.scope == Scope::All)
+        {
+            for SourceBlock { labels, block } in &cache.blocks {
+                fold.add(labels, block);
+                tokio::task::yield_now().await;
+            }
+            continue;
+        }
+        // Blocks that did not fit once are not tried again.
+        let is_tried = scanned == Some(scope) || scope == Scope::Traces;
+        let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
+        let read = pass(store, (service, range), (scope, &room), &mut fold).await?;
+        // A pass over some of the traces reads some of the blocks.
+        if scanned.is_none() || scope == Scope::All {
+            damages = read.damages;
+        }
+        if scope != Scope::Traces {
+            cache = read.records.map(|blocks| Cache { scope, blocks });
+            scanned = Some(scope);
+        }
+    }
+    Ok(Read { records: fold.finish(), damages })
+}
+
+/// Reads all blocks of a scope once. Returns them if `room` is enough for all.
+async fn pass(
+    store: &View,
+    (service, range): (Option<&str>, TimeRange),
+    (scope, room): (Scope, &AtomicUsize),
+    fold: &mut (impl Fold + Send),
+) -> Result<Read<Option<Vec<SourceBlock>>>, Error> {
+    let wanted = match scope {
+        Scope::Service => Wanted::Service(service),
+        Scope::Traces | Scope::All => Wanted::All,
+    };
+    // Several series are read concurrently, but by one task.
+    let fold = Mutex::new(fold);
+    let fold = || fold.lock().unwrap_or_else(PoisonError::into_inner);
+    let wants = |trace| fold().wants(trace);
+    let traces = (scope == Scope::Traces).then_some(&wants as Traces<'_>);
+    let all_fit = AtomicBool::new(true);
+    let keep = |labels: &Labels, block: &ExecutionBlock| {
+        fold().add(labels, block);
+        let bytes = block.memory_bytes();
+        let left = |left: usize| left.checked_sub(bytes).filter(|_| all_fit.load(Ordering::Relaxed));
+        let fits = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok();
+        all_fit.fetch_and(fits, Ordering::Relaxed);
+        fits
+    };
+    let Read { records, damages } =
+        kept(store, (wanted, traces, range), &AtomicUsize::new(usize::MAX), &keep).await?;
+    let records = all_fit.into_inner().then_some(records);
+    Ok(Read { records, damages })
 }
 
 pub fn unreadable(error: Error, bytes_max: usize) -> ApiError {

@@ -15,7 +15,9 @@ use axum::routing::get;
 use serde_json::Value;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::Cancel;
-use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
+use tacho_query::executions::{
+    self, Filter, Fold, Graphing, Level, Operations, Order, Outcome, Search, Searching, Services, SourceBlock,
+};
 use tacho_store::{Damages, ErrorKind, Read};
 
 use super::damage;
@@ -48,12 +50,8 @@ pub fn routes() -> Vec<Route> {
 async fn services(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
     let limit = limit(&params)?;
-    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
-        let services = executions::services(blocks, &filter, cancel)?;
-        Ok(written(answer::services(&services, limit), damages))
-    };
-    let wanted = Wanted::Service(params.get("service"));
-    analyse((&app, &access), wanted, params.range(app.clock.now())?, compute).await
+    let fold = Services::new(filter.clone());
+    folded((&app, &access), &filter, fold, move |services| answer::services(&services, limit)).await
 }
 
 async fn operations(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
@@ -64,12 +62,8 @@ async fn operations(State(app): State<Arc<App>>, access: Access, params: Params)
         kind,
     )?;
     let limit = limit(&params)?;
-    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
-        let operations = executions::operations(blocks, &filter, kind, cancel)?;
-        Ok(written(answer::operations(&operations, limit), damages))
-    };
-    let wanted = Wanted::Service(params.get("service"));
-    analyse((&app, &access), wanted, params.range(app.clock.now())?, compute).await
+    let fold = Operations::new(filter.clone(), kind);
+    folded((&app, &access), &filter, fold, move |operations| answer::operations(&operations, limit)).await
 }
 
 async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
@@ -79,14 +73,11 @@ async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> 
         duration_ns_max: params.duration("max_duration")?.map(i64::unsigned_abs),
         outcome: params.parse("outcome", "ok, failed or running", outcome)?,
         request_id: params.get("request_id").map(str::to_owned),
+        order: params.parse("order", "newest, oldest, slowest or fastest", order)?.unwrap_or_default(),
         limit: params.count("limit")?.unwrap_or(TRACES_DEFAULT).clamp(1, TRACES_MAX),
     };
-    let range = search.filter.range;
-    // A trace of this service may have begun in another service, so the blocks of all services are read.
-    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
-        Ok(written(answer::traces(&executions::search(blocks, &search, cancel)?), damages))
-    };
-    analyse((&app, &access), Wanted::All, range, compute).await
+    let filter = search.filter.clone();
+    folded((&app, &access), &filter, Searching::new(search), |found| answer::traces(&found)).await
 }
 
 async fn trace(
@@ -135,18 +126,15 @@ async fn calltree(State(app): State<Arc<App>>, access: Access, params: Params) -
 
 async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let filter = filter(&app, &params)?;
-    let range = filter.range;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
-        let graph = executions::graph(blocks, &filter, level, cancel)?;
-        if dot {
-            let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-            return Ok((content_type, comments(damages) + &graph.to_dot()).into_response());
-        }
-        Ok(written(answer::graph(&graph), damages))
-    };
-    analyse((&app, &access), Wanted::All, range, compute).await
+    let Read { records: graph, damages } =
+        computed((&app, &access), &filter, Graphing::new(filter.clone(), level)).await?;
+    if dot {
+        let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
+        return Ok((content_type, comments(&damages) + &graph.to_dot()).into_response());
+    }
+    away(move || written(answer::graph(&graph), &damages)).await
 }
 
 /// Warnings about unreadable records, as comments of Graphviz.
@@ -158,9 +146,37 @@ fn comments(damages: &Damages) -> String {
     sentences(damages).into_iter().map(comment).collect()
 }
 
-/// Serializes an answer. Called on the computing thread, because tens of thousands of spans take long.
+/// Serializes an answer. Called on a blocking thread, because tens of thousands of spans take long.
 fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
+}
+
+/// Computes an answer block by block, and formats it as JSON.
+async fn folded<T: Send + 'static>(
+    context: (&App, &Access),
+    filter: &Filter,
+    fold: impl Fold<Answer = T> + Send,
+    write: impl FnOnce(T) -> Value + Send + 'static,
+) -> Answer {
+    let Read { records, damages } = computed(context, filter, fold).await?;
+    away(move || written(write(records), &damages)).await
+}
+
+/// Computes an answer block by block. Its memory does not depend on the number of calls, so it does not need the permit for heavy
+/// queries. Stops after the current block when the client disconnects.
+async fn computed<F: Fold + Send>(
+    (app, access): (&App, &Access),
+    filter: &Filter,
+    fold: F,
+) -> Result<Read<F::Answer>, ApiError> {
+    let _turn = turn(&app.analyses).await?;
+    let asked = Asked::new(app.metrics.queries_cancelled.with([]));
+    let _running = Running::new(app.metrics.queries_running.with([]));
+    let store = app.view(access);
+    let selected = (filter.service.as_deref(), filter.range);
+    let read = fetch::folded(&store, selected, app.light_block_bytes_max, fold).await;
+    asked.answered();
+    Ok(read?)
 }
 
 /// Reads the blocks, and computes on a blocking thread. Stops when the client disconnects.
@@ -229,6 +245,10 @@ fn kind(text: &str) -> Option<OperationKind> {
 
 fn outcome(text: &str) -> Option<Outcome> {
     [Outcome::Ok, Outcome::Failed, Outcome::Running].into_iter().find(|outcome| outcome.name() == text)
+}
+
+fn order(text: &str) -> Option<Order> {
+    Order::ALL.into_iter().find(|order| order.name() == text)
 }
 
 fn level(text: &str) -> Option<Level> {

@@ -67,8 +67,8 @@ struct Attempt {
     plan: Plan,
     found: Vec<Series>,
     heavy: Heavy,
-    /// Permits. They are released when the response is formed or when the query begins to wait, each time after the samples and
-    /// series of the attempt are freed. A long response is written later, without a permit.
+    /// Permits. They are released when the response is formed or when the query begins to wait, each time after the samples of
+    /// the attempt are freed. A long response is written later, without a permit.
     turns: Vec<Turn>,
 }
 

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escaped_names() {
+    fn names_escaped_for_paths_are_unescaped() {
         for (escaped, name) in [
             ("job", "job"),
             ("a_b", "a_b"),

@@ -1,8 +1,8 @@
 //! Simulates a store on a driver with faults, full disks and crashes, and compares its answers with a model.
 //!
-//! The seed determines everything except thread scheduling: batches of four senders, repetitions, flushes, merges,
-//! deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any driver call and
-//! may leave garbage after the last record. The model (`model.rs`) defines the expected result with plain maps: every
+//! The seed determines everything except the scheduling of threads and timers: batches of four senders, repetitions, flushes,
+//! merges, deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any driver call
+//! and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain maps: every
 //! acknowledged record that was not deleted, exactly once. Of samples with equal times, the last one counts.
 //!
 //! This file and `conformance/mod.rs` use each other: the simulation is one case of that suite, and it opens drivers with
@@ -51,7 +51,7 @@ pub async fn a_store_survives_faults_and_crashes(bench: Bench) -> Checked {
     if merges && !did_all { Err(format!("too little was merged and deleted: {seen:?}")) } else { Ok(()) }
 }
 
-/// Returns whether the driver permits merges.
+/// Runs one seed. Returns whether the driver permits merges.
 async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Result<bool, String> {
     let mut world = World::new(seed, opener, directory).await?;
     for step in 0..STEPS {
@@ -160,7 +160,8 @@ impl World {
         Ok(())
     }
 
-    /// Flushes, merges and sweeps everything without faults. After that, the statistics must match the content.
+    /// Flushes without faults. If the driver permits merges, also sweeps and merges everything; then no deletion may be
+    /// pending. The content must match the model.
     async fn merge_whole(&mut self) -> Checked {
         self.remove_faults();
         let store = self.store()?;
@@ -203,7 +204,7 @@ impl World {
         Ok(())
     }
 
-    /// The driver freezes at one of its next calls, during any operation, and the process dies.
+    /// Freezes the driver at one of its next calls, during a flush, a sweep or a merge. Then the process crashes.
     async fn crash_at_work(&mut self) -> Checked {
         self.faulty.set_broken(None);
         self.faulty.freeze_after(self.random.below(20));
@@ -229,7 +230,7 @@ impl World {
         }
     }
 
-    /// All senders append at the same time. Each repeats its batch until it is accepted, as in the protocol.
+    /// All senders append at the same time. They repeat their batches, as in the protocol, until all are accepted.
     async fn append(&mut self) -> Checked {
         let store = self.store()?;
         let mut new = |sender| Arc::new(batch(&mut self.random, sender, self.now, &mut self.next_trace));
@@ -284,7 +285,7 @@ impl World {
         self.faulty.set_quiet(true);
     }
 
-    /// Discards all memory. In half of the cases, leaves garbage after the last record.
+    /// Discards all memory and opens the store again. In half of the cases, first appends garbage to the last journal file.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();
@@ -350,7 +351,7 @@ impl World {
         Err("store does not open without faults".into())
     }
 
-    /// Compares the records read with the model.
+    /// Reads all records and compares them with the model.
     async fn check(&self) -> Checked {
         let store = self.store()?;
         self.faulty.set_broken(None);
@@ -384,7 +385,7 @@ impl World {
     }
 }
 
-/// Describes the missing, additional and different records.
+/// Compares samples. The error lists the missing, the unexpected and the different ones.
 fn same(got: &BTreeMap<i64, Value>, expect: &BTreeMap<i64, Value>) -> Checked {
     if got == expect {
         return Ok(());

@@ -19,7 +19,7 @@ pub const SHARED: [&str; 3] = ["heap", "load", "threads"];
 pub const OWN: &str = "own";
 pub const BRIEF: &str = "brief";
 pub const COARSE: &str = "coarse";
-/// The label with the number of the sender. It is the label of `executions` that a HELLO can set.
+/// The label with the number of the sender.
 pub const SENDER: &str = "instance";
 /// Retention of [`BRIEF`], ns.
 pub const BRIEF_NS: u64 = 100;
@@ -40,7 +40,7 @@ pub fn policies() -> Policies {
     }
 }
 
-/// A step excludes its start and is identified by its end.
+/// The end of the step that contains `at`. A step excludes its start and includes its end.
 const fn step(at: i64) -> i64 {
     (at + STEP_NS - 1).div_euclid(STEP_NS) * STEP_NS
 }
@@ -50,13 +50,14 @@ pub fn labels(name: &str, sender: u128) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), (SENDER, &sender)]).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// All batches of one sender.
+/// The expected records of one sender, and its last batch.
 #[derive(Default)]
 pub struct Model {
     pub seq: u64,
     pub last: Arc<Batch>,
     pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
-    /// Steps of [`COARSE`] with deleted samples. A deleted sample may have been the last one of its step.
+    /// Ends of the steps of [`COARSE`] in which some samples were deleted and others were not. Downsampling may have removed
+    /// the others earlier, if a deleted sample was the last one of the step.
     loose: BTreeSet<i64>,
     /// Entries in order of arrival.
     pub entries: Vec<Entry>,
@@ -152,7 +153,7 @@ fn segment(trace: u128, start: i64) -> Segment {
 }
 
 impl Model {
-    /// Expected samples of a series at time `now`, given the samples `found`.
+    /// Expected samples of a series at time `now`, given the samples `found` in the store.
     pub fn expect(&self, name: &str, now: i64, found: &BTreeMap<i64, Value>) -> BTreeMap<i64, Value> {
         let mut expect = self.samples.get(name).cloned().unwrap_or_default();
         if name == BRIEF {
@@ -166,7 +167,7 @@ impl Model {
                 step(*at) > fine_from
                     || last_of_step.get(&step(*at)) == Some(at) && !self.loose.contains(&step(*at))
             };
-            // The other samples may or may not be deleted yet.
+            // Downsampling may or may not have removed the other samples yet.
             expect.retain(|at, _| stays(at) || found.contains_key(at));
         }
         expect

@@ -40,7 +40,7 @@ pub struct Moving {
     pub stays: bool,
 }
 
-/// A row with moved times. It has all times of the row, including those that are in no new row.
+/// A row with moved times. `times` has all times of the row, including those that are in no new row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shifted {
     pub row: Moved,

@@ -1,5 +1,5 @@
-//! Encodes a class as chunks. When a chunk is not expected to grow any more, reduces the precision of exact values and
-//! times as rules permit.
+//! Encodes a [`Class`], columns with the same times, as chunks. If a chunk is not expected to grow any more, reduces the
+//! precision of its exact values and times as rules permit.
 //!
 //! If exact values or times join a chunk that already has changed ones, they are reduced as well. Data that arrives in
 //! pieces therefore becomes as small as data that arrives at once, and no error exceeds the limit of the rule.
@@ -15,7 +15,7 @@ use super::rows::{Cutting, Made, span_of};
 use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 
-/// The chunks of a class. Parts have equal size, near the wanted number of records.
+/// The chunks of a class. They have about equal numbers of records, near the wanted number.
 pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
     let mut rows = Vec::new();
     for cut in cuts(&class.at, cutting.records, &class.times) {

@@ -33,7 +33,7 @@ pub struct Picks {
 }
 
 impl Picks {
-    /// Divides the samples by `is_apart`. The second part is `None` if it has no samples.
+    /// Moves the samples that `is_apart` accepts to a second part, which is `None` if it has no samples.
     pub fn split(self, is_apart: impl Fn(usize, Timestamp) -> bool) -> (Self, Option<Self>) {
         let mut parts = [(Vec::new(), Vec::<Run>::new()), (Vec::new(), Vec::new())];
         let sources = self.runs.iter().flat_map(|run| run.places.clone().map(|place| (run.source, place)));

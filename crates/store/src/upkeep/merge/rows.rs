@@ -87,7 +87,7 @@ pub struct Merged {
     pub records: u64,
     /// Samples replaced by later samples with the same time.
     pub replaced: u64,
-    /// Changes and descents by member, in samples that no merge has read before.
+    /// How often the values of each member changed and fell, in samples that no merge has read before.
     pub moved: Vec<(u16, Movement)>,
 }
 

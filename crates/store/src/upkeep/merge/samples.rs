@@ -1,7 +1,8 @@
 //! Merges rows of samples. Columns of values with the same times stay together, regardless of their source rows.
 //!
-//! A rule changes a value or a time once (`lossy.rs`). Each column records which of its values are exact, and each
-//! class records which of its times are exact. Only exact values and times are changed, so that errors never add up.
+//! A rule changes a value or a time once (`lossy.rs`). Each column records which of its values are exact. Each class, the
+//! columns with the same times, records which of these times are exact. Only exact values and times are changed, so that
+//! errors never add up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -74,8 +75,8 @@ pub fn merge(
     Ok(merged)
 }
 
-/// The samples of one source after the end of the merge. A resent sample has the time of its original, which may be on
-/// the other side of the end.
+/// The samples of one source after the end of the merge. A resent sample counts with the time to which its original was
+/// moved. The time that was sent may be on the other side of the end.
 fn rest(
     opened: &[Opened<'_>],
     place: usize,
@@ -365,7 +366,7 @@ fn columns(
     Ok(sorts.into_iter().map(column).collect())
 }
 
-/// The index ranges in a column of the values from sources that `holds` accepts.
+/// Where a column has the values of the sources that `holds` accepts, as index ranges.
 fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let (mut places, mut from): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
     for run in runs {

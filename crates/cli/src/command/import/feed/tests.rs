@@ -10,7 +10,7 @@ use crate::command::import::Import;
 use crate::command::import::ledger::Account;
 use crate::command::import::state::Keeper;
 
-/// Parses the options for reading files as the command line does.
+/// Parses the arguments of an import as the command line does.
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
@@ -97,7 +97,8 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
         let expect = &whole.pieces[nth + 1..];
         assert_eq!(rest.pieces.len(), expect.len(), "after piece {}", piece.seq);
         for (got, expect) in rest.pieces.iter().zip(expect) {
-            let of = |piece: &Piece| (piece.seq, piece.samples, piece.entries, piece.file.clone());
+            let of =
+                |piece: &Piece| (piece.seq, piece.samples, piece.entries, piece.file.clone(), piece.offset);
             assert_eq!((of(got), &got.batch), (of(expect), &expect.batch));
         }
         assert_eq!(rest.outcome.findings, whole.outcome.findings);

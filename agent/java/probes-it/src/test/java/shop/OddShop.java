@@ -6,9 +6,9 @@ import groovyjarjarasm.asm.MethodVisitor;
 import groovyjarjarasm.asm.Opcodes;
 
 /**
- * A class that no compiler generates, but the JVM accepts. Its constructor has two branches that
- * call {@code super()}. Both are reached only by jumps from later code, and there are no stack map
- * frames.
+ * Generates the class {@code shop.Odd}, which no compiler generates, but the JVM accepts, and makes
+ * two instances of it. The constructor of {@code shop.Odd} has two branches that call {@code
+ * super()}. Both are reached only by jumps from later code, and there are no stack map frames.
  */
 public final class OddShop {
     private OddShop() {}

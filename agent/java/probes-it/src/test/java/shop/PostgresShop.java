@@ -13,8 +13,9 @@ import java.sql.Statement;
 import javax.sql.DataSource;
 
 /**
- * Statements for a real PostgreSQL, through two pools. All data contains the word {@code s3cret},
- * in every syntax that PostgreSQL has for data.
+ * Statements for a real PostgreSQL, through one of two pools. If a statement has data, the word
+ * {@code s3cret} is in its text or in a bound value. Together, the statements use the syntaxes that
+ * PostgreSQL has for data.
  */
 public final class PostgresShop {
     private final DataSource source;
@@ -113,7 +114,7 @@ public final class PostgresShop {
         }
     }
 
-    /** Each message of the database contains data of the statement. */
+    /** Statements that fail. Several messages of the database contain data of the statement. */
     void fails() {
         SQLException first = null;
         for (String text :

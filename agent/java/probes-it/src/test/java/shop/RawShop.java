@@ -70,7 +70,7 @@ public final class RawShop {
         HttpResponse<String> answer = client.send(request, HttpResponse.BodyHandlers.ofString());
         say(request, answer);
         say(request, client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).get());
-        // The program can send the request of an answer again.
+        // A program may send a second time the request object that an answer contains.
         say(request, client.send(answer.request(), HttpResponse.BodyHandlers.ofString()));
     }
 

@@ -37,7 +37,13 @@ class FaultIT {
     private static void assertOneLine(Program program, String text) throws IOException {
         long lines = program.errors().lines().filter(line -> line.contains(text)).count();
         assertEquals(1, lines, program.describe());
-        assertTrue(program.errors().lines().count() <= 3, program.describe());
+        assertTrue(linesWithoutDrops(program) <= 3, program.describe());
+    }
+
+    /** Number of log lines, without those about dropped calls, which depend on the load. */
+    private static long linesWithoutDrops(Program program) throws IOException {
+        String dropped = "calls were dropped so far";
+        return program.errors().lines().filter(line -> !line.contains(dropped)).count();
     }
 
     private static void awaitConnection(WireServer server) throws InterruptedException {
@@ -340,7 +346,7 @@ class FaultIT {
     void wrongValuesAreLogged(String variable, String value, String expected) throws Exception {
         Program program = Program.on(17, "burst", "1000").with(variable, value).run();
         assertTrue(program.errors().lines().count() >= 1, program.describe());
-        assertTrue(program.errors().lines().count() <= 3, program.describe());
+        assertTrue(linesWithoutDrops(program) <= 3, program.describe());
         if (expected != null) {
             assertTrue(
                     program.errors()

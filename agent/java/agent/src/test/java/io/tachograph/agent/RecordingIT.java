@@ -251,11 +251,12 @@ class RecordingIT {
     }
 
     /**
-     * The first sample comes after at least a second, and the next one would come an hour later.
+     * The samplers run once, a second after the start. Their next run would be an hour later, so
+     * the final counts are samples that the agent takes when the program ends.
      */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theCountsOfTheEndArrive(int jdk) throws Exception {
+    void theFinalCountsArrive(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(jdk, "loop", "3", "1")
                     .with("TACHO_SERVER", server.address())

@@ -6,10 +6,11 @@ import java.io.InputStream;
 import java.security.SecureRandom;
 
 /**
- * The identity of one run of this process, 16 bytes. All trace and span ids are derived from it
- * (wire.md, DATA, segment), so ids are neither stored nor generated at random. The session itself
- * is derived from a secret (wire.md, HELLO): ids are public, and a client that knows them must not
- * be able to send in the name of this process.
+ * The identity of one run of this process, 16 bytes. The ids of all spans of this process, and of
+ * the traces that begin in it, are derived from the session (wire.md, DATA, segment). So these ids
+ * are not generated at random, and a segment has its number in their place. The session itself is
+ * derived from a secret (wire.md, HELLO): ids are public, and a client that knows them must not be
+ * able to send in the name of this process.
  */
 public final class Session {
     /** Prefix of sessions that are derived from a secret: "tach". */

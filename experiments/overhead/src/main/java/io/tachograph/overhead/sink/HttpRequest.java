@@ -14,7 +14,7 @@ import java.util.zip.InflaterInputStream;
  *
  * @param line method, path and version
  * @param body the decompressed content
- * @param raw the undecoded body; call {@link #finish} before the next request
+ * @param raw the body before decompression; call {@link #finish} before the next request
  */
 record HttpRequest(String line, InputStream body, InputStream raw) {
     private static final int LINE_BYTES_MAX = 8_192;

@@ -32,7 +32,10 @@ final class OtlpRequests implements Receiver {
         }
     }
 
-    /** Spans in a request ({@code ExportTraceServiceRequest}). */
+    /**
+     * Counts the spans in a message: at level 0 a request ({@code ExportTraceServiceRequest}), at
+     * level n a field with the number {@code PATH[n - 1]}.
+     */
     static long spans(ByteBuffer message, int level) throws MalformedException {
         long spans = 0;
         try {

@@ -39,7 +39,7 @@ final class Declarations {
     /** Names that a query may contain without quotes. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z_:][A-Za-z0-9_:]*");
 
-    /** Names of members that every entry has. */
+    /** Members of an entry that name the call which wrote the record. */
     private static final Set<String> RESERVED = Set.of("trace_id", "span_id");
 
     private static final Map<String, Field.Kind> KINDS =
@@ -184,7 +184,7 @@ final class Declarations {
         String name = element.getSimpleName().toString();
         if (RESERVED.contains(name)) {
             throw new Refused(
-                    element, what + " " + name + ": this name is a member of every record");
+                    element, what + " " + name + ": this name is reserved for the ids of the call");
         }
         checkBytes(element, what + " " + name, name, NAME_BYTES_MAX);
         String given = unit == null ? "" : unit.value();
@@ -230,8 +230,8 @@ final class Declarations {
         if (!NAME.matcher(name).matches()) {
             throw new Refused(
                     place,
-                    "\"" + name + "\" is not a name of a record type: letters, digits and _, not a"
-                            + " digit first; set the name with @Record(\"...\")");
+                    "\"" + name + "\" is not a name of a record type: letters, digits, _ and :, not"
+                            + " a digit first; set the name with @Record(\"...\")");
         }
         checkBytes(place, "the name " + name, name, NAME_BYTES_MAX);
         return name;

@@ -58,7 +58,7 @@ class ProcessorTest {
                         "2: component y is of type java.lang.Object" + holds),
                 Arguments.of(
                         "@Record interface T { void a(int trace_id); }",
-                        "1: parameter trace_id: this name is a member of every record"),
+                        "1: parameter trace_id: this name is reserved for the ids of the call"),
                 Arguments.of(
                         "@Record interface T { void a(); \n void a(int x); }",
                         "2: two record types are named t_a: rename one with @Record(\"...\")"),
@@ -67,8 +67,8 @@ class ProcessorTest {
                         "1: two record types are named t_a: rename one with @Record(\"...\")"),
                 Arguments.of(
                         "@Record(\"a b\") interface T { void a(); }",
-                        "1: \"a b_a\" is not a name of a record type: letters, digits and _, not a"
-                                + " digit first; set the name with @Record(\"...\")"),
+                        "1: \"a b_a\" is not a name of a record type: letters, digits, _ and :, not"
+                                + " a digit first; set the name with @Record(\"...\")"),
                 Arguments.of(
                         "class T { @Record private interface I { void a(); } }",
                         "1: I is private: the writer cannot access it"),

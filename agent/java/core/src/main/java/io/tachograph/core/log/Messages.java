@@ -12,6 +12,12 @@ public final class Messages {
         return "at most " + most + " is allowed";
     }
 
+    public static String callsDropped(Object calls, Object remedy) {
+        return calls
+                + " calls were dropped so far, because a buffer was full: record fewer functions (include, exclude), or "
+                + remedy;
+    }
+
     public static String connected(Object server) {
         return "connected to " + server;
     }

@@ -45,7 +45,7 @@ final class Attempts {
         this.dueAtEnd = now;
     }
 
-    /** @param isEnding true while a program that ends waits for the server */
+    /** @param isEnding true while the program ends and waits for the server */
     void ending(boolean isEnding) {
         this.isEnding = isEnding;
     }

@@ -79,7 +79,7 @@ final class Link {
 
     private final Token token;
 
-    /** Returns the first frame, with this token. */
+    /** Makes the first frame of a connection, HELLO, from the token. */
     private final Function<byte[], byte[]> hello;
 
     private final Outbox outbox;
@@ -154,8 +154,8 @@ final class Link {
     }
 
     /**
-     * @param isEnding true while a program that ends waits for the server. Attempts then follow each
-     *     other soon.
+     * @param isEnding true while the program ends and waits for the server. Attempts then follow
+     *     each other soon.
      */
     void ending(boolean isEnding) {
         attempts.ending(isEnding);
@@ -166,7 +166,7 @@ final class Link {
         return state == State.OPEN || attempts.mayOpen(until, state == State.RESTING);
     }
 
-    /** True if a pending operation would make progress within a few milliseconds. */
+    /** True while it connects or sends a frame. The sender then calls {@link #step} soon. */
     boolean isBusy() {
         return out != null || state != State.RESTING && state != State.OPEN;
     }

@@ -18,6 +18,7 @@ final class Outages {
 
     private final AgentLog log;
     private final Totals totals;
+    private final Drops drops;
     private boolean isOut;
     private boolean isTold;
     private boolean wasConnected;
@@ -39,6 +40,7 @@ final class Outages {
     Outages(AgentLog log, Totals totals) {
         this.log = log;
         this.totals = totals;
+        this.drops = new Drops(log, totals);
     }
 
     /**
@@ -93,18 +95,22 @@ final class Outages {
     }
 
     /**
-     * While connected: logs the outages that came too soon after a line, as soon as the next line
-     * is allowed.
+     * While connected, and at the end: logs the outages that came too soon after a line, and
+     * dropped calls, as soon as the next line is allowed.
      *
      * @param isLast true if the program ends
      */
     void catchUp(String server, boolean isLast, long now) {
-        if (isOut || untold == 0 || !isLast && isQuiet && now - quietUntil < 0) {
-            return;
+        boolean isEarly = !isLast && isQuiet && now - quietUntil < 0;
+        if (!isOut && untold > 0 && !isEarly) {
+            String times = untold == 1 ? Messages.ONCE : Messages.times(untold);
+            log.say(Messages.reconnected(server, times, newlyDropped()));
+            told(now);
         }
-        String times = untold == 1 ? Messages.ONCE : Messages.times(untold);
-        log.say(Messages.reconnected(server, times, newlyDropped()));
-        told(now);
+        // While a line about outages is pending, it will include these calls.
+        if (isLast || !isOut && untold == 0) {
+            drops.look(isLast, now);
+        }
     }
 
     private void told(long now) {
@@ -118,6 +124,8 @@ final class Outages {
         long calls = now[0] - droppedBefore[0];
         long samples = now[1] - droppedBefore[1];
         long entries = now[2] - droppedBefore[2];
+        droppedBefore = now;
+        drops.exclude(calls);
         return calls + samples + entries == 0
                 ? Messages.DROPPED_NOTHING
                 : Messages.droppedSome(calls, samples, entries);

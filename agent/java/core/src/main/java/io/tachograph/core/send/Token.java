@@ -13,10 +13,13 @@ import java.nio.file.attribute.BasicFileAttributes;
 
 /**
  * The settings {@code token}, {@code token_file} and {@code insecure_token}. The token authenticates
- * this program. It is sent in HELLO only; no message and no text of an object contains it.
+ * this program. It is sent in HELLO only; no message and no {@code toString()} contains it.
  */
 final class Token {
-    /** The end of a line has two characters at most. A longer content is refused. */
+    /**
+     * Bytes of the file that are read: the longest token, a line end of at most two bytes, and one
+     * byte more, so that a token that is too long is detected.
+     */
     private static final int READ_BYTES = Wire.TOKEN_BYTES_MAX + 3;
 
     private final String given;

@@ -15,13 +15,12 @@ import java.util.Map;
  * bounded as the protocol requires: past a bound, a name is {@code (other)}.
  */
 public final class Dictionary {
-    /**
-     * Number of texts that may get ids: thread names and keys. Repeated values also get ids, up to
-     * a lower bound.
-     */
+    /** Limit on the thread names and keys that get ids. */
     private static final int TEXTS_MAX = 32_768;
 
+    /** Limit on the repeated values that get ids. */
     private static final int VALUES_MAX = 16_384;
+
     private static final int SERIES_MAX = 16_384;
     private static final int OPERATIONS_MAX = Wire.DICT_IDS_MAX - 64;
 

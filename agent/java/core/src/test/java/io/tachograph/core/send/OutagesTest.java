@@ -117,9 +117,36 @@ class OutagesTest {
                                 "connected again to s:1 after 56 s; " + FIVE)));
     }
 
+    private static Stream<Arguments> dropsWhileConnected() {
+        String first = "connected to s:1";
+        String lost = "lost the server s:1: gone";
+        return Stream.of(
+                Arguments.of(
+                        "0 connects, 1 drops, 2 looks, 3 looks, 4 drops, 61 looks, 62 looks,"
+                                + " 63 looks, 64 drops, 65 ends, 66 ends",
+                        List.of(first, dropped(3), dropped(6), dropped(9))),
+                Arguments.of(
+                        "0 connects, 1 drops, 2 looks, 3 lost, 4 drops, 5 connects, 70 looks,"
+                                + " 71 ends",
+                        List.of(
+                                first,
+                                dropped(3),
+                                lost,
+                                "connected again to s:1 after 2 s; " + FIVE)),
+                Arguments.of(
+                        "0 fails, 1 drops, 2 ends",
+                        List.of("cannot reach the server s:1: refused", dropped(3))));
+    }
+
+    private static String dropped(int calls) {
+        return calls
+                + " calls were dropped so far, because a buffer was full: record fewer functions"
+                + " (include, exclude), or raise buffer or queue, or set when_full=block";
+    }
+
     @ParameterizedTest
-    @MethodSource("histories")
-    void eachOutageIsLoggedAtMostOncePerMinute(String events, List<String> expected) {
+    @MethodSource({"histories", "dropsWhileConnected"})
+    void atMostOneOutagePerMinuteIsLogged(String events, List<String> expected) {
         for (String event : events.split(",")) {
             happens(event);
         }

@@ -50,7 +50,8 @@ class TlsFilesTest {
         ours = new Authority(place, "ours");
         other = new Authority(place, "other");
         client = ours.sign("client", NAMES);
-        context = ours.context(ours.sign("server", NAMES)); // with the keys of the JDK
+        // Made before the provider is inserted, because the server needs the key manager of the JDK.
+        context = ours.context(ours.sign("server", NAMES));
         Security.insertProviderAt(new TrustingProvider(), 1);
     }
 

@@ -13,7 +13,7 @@ final class SqlShape {
     /** Maximum length of a name, in characters. */
     static final int NAME_CHARS_MAX = 1_000;
 
-    /** Replaces the second and all later rows of a bulk insert. */
+    /** End of the first row of a bulk insert, and {@code ...} for the later rows. */
     private static final String ROWS = "), ...";
 
     /** Part of a pattern: a character that folding treats as part of a name. */
@@ -151,7 +151,10 @@ final class SqlShape {
         }
     }
 
-    /** Notes words that determine the meaning of the next token. */
+    /**
+     * Notes {@code into}, after which a column list may follow, and words after which a password
+     * may follow.
+     */
     private void note(String text, int from, int length) {
         if (length == 4 && text.regionMatches(true, from, "into", 0, length)) {
             into = out.length();

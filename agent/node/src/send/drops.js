@@ -1,0 +1,36 @@
+// Logs the number of calls dropped because a buffer was full: at most once per minute, and at the end of the program. Calls
+// dropped during an outage are part of the line about the outage. Before: `outage.js`. After: `../log.js`.
+
+import * as messages from '../messages.js';
+
+const REPEAT_MS = 60_000;
+const REMEDY = 'raise pending or queue';
+
+export class Drops {
+  /**
+   * @param {import('./totals.js').Totals} totals
+   * @param {import('../log.js').Log} log
+   */
+  constructor(totals, log) {
+    this.totals = totals;
+    this.log = log;
+    /** Dropped calls that a line has reported. */
+    this.told = 0;
+    this.toldAt = -Infinity;
+  }
+
+  /**
+   * Called periodically while a server is connected, and at the end.
+   * @param {number} now ms of any monotonic clock
+   * @param {boolean} [isLast] the program ends
+   */
+  look(now, isLast = false) {
+    const calls = this.totals.callsDropped;
+    if (calls === this.told || (!isLast && now - this.toldAt < REPEAT_MS)) {
+      return;
+    }
+    this.told = calls;
+    this.toldAt = now;
+    this.log.say(messages.callsDropped(calls, REMEDY));
+  }
+}

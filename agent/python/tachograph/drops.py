@@ -1,0 +1,33 @@
+"""Logs the number of calls dropped because a buffer was full: at most once per minute, and at the end of the program.
+
+Calls dropped during an outage are part of the line about the outage. Before: outage. After: log.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from . import messages
+from .log import Log
+from .totals import Totals
+
+_REPEAT_S = 60.0
+_REMEDY = "raise buffer, strands_max or queue"
+
+
+class Drops:
+    def __init__(self, totals: Totals, log: Log) -> None:
+        self.totals = totals
+        self.log = log
+        # Dropped calls that a line has reported.
+        self.told = 0
+        self.told_at: Optional[float] = None
+
+    def look(self, now: float, is_last: bool = False) -> None:
+        """Called periodically while a server is connected, and at the end. `now`: seconds of any monotonic clock."""
+        calls = self.totals.calls_dropped
+        is_early = not is_last and self.told_at is not None and now - self.told_at < _REPEAT_S
+        if calls == self.told or is_early:
+            return
+        self.told, self.told_at = calls, now
+        self.log.say(messages.calls_dropped(calls, _REMEDY))

@@ -1,0 +1,156 @@
+//! Tests `tacho check` and `tacho repair` where the journals show what `chunks/` lacks.
+
+#[path = "support/checked.rs"]
+mod checked;
+#[path = "support/filled.rs"]
+mod filled;
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair, unlocked};
+use filled::{SECOND, START, directory, in_runtime};
+use serde_json::Value;
+use support::{Server, run, wait_for};
+use tacho_drivers::embedded::Embedded;
+use tacho_model::Kind;
+use tacho_store::{Driver, Table};
+
+/// Partition and clustering of the series rows of samples.
+fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    in_runtime(async {
+        let driver = unlocked(|| async { Embedded::open_read_only(&data.join("chunks")).await }).await;
+        let mut each = |partition: &[u8], clustering: &[u8]| {
+            if clustering.first() == Some(&(Kind::Sample as u8)) {
+                found.push([partition, clustering].concat());
+            }
+        };
+        driver.keys(Table::Series, &mut each).await.unwrap();
+    });
+    found
+}
+
+#[test]
+fn lost_labels_of_a_group_are_restored_from_a_journal() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    directory(&data);
+    let groups = groups_of_samples(&data);
+    assert!(groups.len() < 12, "a group has several members");
+    copy(&data, &damaged);
+    groups.iter().for_each(|key| damage_row(&damaged, key));
+    let before = contents(&damaged);
+    let (code, findings, summary) = check(&damaged, &[]);
+    assert_eq!(code, 1, "{findings:?}");
+    let unknown = of(&findings, "damage").into_iter().filter(|found| found.contains("series-unknown"));
+    assert_eq!(unknown.count(), groups.len(), "{findings:?}");
+    assert_eq!(summary["findings"]["lost"]["samples"], 0, "{findings:?}");
+    let (code, losses, _) = repair(&damaged, &into);
+    assert_eq!((code, losses), (0, vec![]));
+    assert_eq!(records(&into), records(&data));
+    assert_eq!(contents(&damaged), before);
+    let (code, findings, _) = check(&into, &[]);
+    assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+}
+
+/// The directory has a journal of a later generation than the first one, so records were flushed to `chunks/` before.
+#[test]
+fn a_directory_without_its_flushed_records_is_not_clean() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    directory(&data);
+    let in_journal: BTreeSet<String> =
+        records(&data).into_iter().filter(|record| record.contains(" of round 10 took ")).collect();
+    assert_eq!(in_journal.len(), 100);
+    let is_of_chunks = |path: &PathBuf| {
+        is_segment(path) || path.file_name().unwrap().to_str().unwrap().starts_with("MANIFEST")
+    };
+    let remove_all = |at: &Path| std::fs::remove_dir_all(at.join("chunks")).unwrap();
+    let remove_segments = |at: &Path| {
+        files(at).into_iter().filter(is_of_chunks).for_each(|path| std::fs::remove_file(path).unwrap());
+    };
+    // Like the start of an earlier version, which refused the directory after it had created `chunks/`.
+    let empty = |at: &Path| {
+        remove_all(at);
+        in_runtime(async { drop(Embedded::open(&at.join("chunks")).await.unwrap()) });
+    };
+    for name in ["no chunks", "no segments", "new chunks"] {
+        copy(&data, &damaged);
+        match name {
+            "no chunks" => remove_all(&damaged),
+            "no segments" => remove_segments(&damaged),
+            _ => empty(&damaged),
+        }
+        let before = tree(&damaged);
+        let (code, stderr) = refused_start(&damaged);
+        assert_eq!(code, Some(1), "{name}: {stderr}");
+        assert!(stderr.contains("the data flushed before them is missing"), "{name}: {stderr}");
+        assert_eq!(tree(&damaged), before, "{name}: a refused start changes nothing");
+        let (code, findings, _) = check(&damaged, &[]);
+        let missing: Vec<&Value> = findings.iter().filter(|found| found["kind"] == "file-missing").collect();
+        assert_eq!((code, missing.len()), (1, 1), "{name}: {findings:?}");
+        assert_eq!(missing[0]["file"], "chunks", "{name}: {findings:?}");
+        let (code, losses, summary) = repair(&damaged, &into);
+        assert_eq!((code, losses.len()), (1, 1), "{name}: {losses:?}");
+        assert_eq!(summary["findings"]["lost"]["unknown"], 1, "{name}: {summary}");
+        assert!(in_journal.is_subset(&records(&into)), "{name}");
+        assert_eq!(tree(&damaged), before, "{name}");
+        let (code, findings, _) = check(&into, &[]);
+        assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]), "{name}");
+    }
+}
+
+/// The file ends after the row that names a journal, and before the rows of the flush that removed this journal.
+#[test]
+fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let segment = data.join("chunks/00000001.segment");
+    let length = || std::fs::metadata(&segment).map_or(0, |metadata| metadata.len());
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    let mut named = 0;
+    for round in 0..3 {
+        let before = length();
+        let line = format!("m,host=a value={round} {}\n", START + round * SECOND);
+        assert_eq!(server.post("/write", &[], line.as_bytes()).status, 204);
+        named = wait_for("the list of required journals", || Some(length()).filter(|now| *now > before));
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    }
+    server.kill();
+    assert!(length() > named);
+    std::fs::File::options().write(true).open(&segment).unwrap().set_len(named).unwrap();
+    let (code, findings, _) = check(&data, &[]);
+    let damage = of(&findings, "damage");
+    assert_eq!((code, damage.len()), (1, 2), "{findings:?}");
+    assert!(damage[0].starts_with("\"file-short\" \"chunks/00000001.segment\""), "{damage:?}");
+    assert!(damage[1].starts_with("\"file-missing\" \"journal/00000000000000000003.journal\""), "{damage:?}");
+    assert!(damage[1].contains("the newest segment file in chunks/ ends early"), "{damage:?}");
+    let (code, stderr) = refused_start(&data);
+    assert!(code == Some(1) && stderr.contains("the newest segment file in chunks/ ends early"), "{stderr}");
+}
+
+/// Starts a server that refuses the directory. Returns the exit code and the message.
+fn refused_start(data: &Path) -> (Option<i32>, String) {
+    let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
+    let (code, stdout, stderr) = run(&[&serve[..], &[data.to_str().unwrap()]].concat());
+    (code, format!("{stdout}{stderr}"))
+}
+
+/// Path and length of every file and directory, except of lock files.
+fn tree(data: &Path) -> BTreeMap<PathBuf, u64> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap()) {
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_dir() {
+            found.extend(tree(&entry.path()));
+        }
+        if entry.file_name() != "LOCK" {
+            found.insert(entry.path(), if metadata.is_dir() { 0 } else { metadata.len() });
+        }
+    }
+    found
+}

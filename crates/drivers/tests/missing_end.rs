@@ -1,0 +1,227 @@
+//! The end of the growing segment was cut off after its rows were acknowledged. Each start reports it, also a start after a crash
+//! of the first one. A torn end of a crash is not reported, whatever a power failure left of the file `END`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tacho_drivers::embedded::Embedded;
+use tacho_store::disk::FaultyDisk;
+use tacho_store::driver::{Driver, Health};
+
+use common::{Bench, keys, noise, row};
+
+const MARK_BYTES: usize = 16;
+const HEADER_BYTES: usize = 24;
+const RECORD_BYTES: usize = 20;
+const SEGMENT: &str = "00000001.segment";
+/// Limit on the operations of a start.
+const OPERATIONS_MAX: u64 = 200;
+
+/// Three batches in one segment, and the lengths of the file after its creation and after each batch, including the mark.
+async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>) {
+    let driver = bench.open().await;
+    let mut ends = vec![HEADER_BYTES + MARK_BYTES];
+    for key in 1..=3 {
+        driver.put(vec![row(key, &noise(key, 20)), row(10 + key, &noise(key, 30))]).await.unwrap();
+        ends.push(bench.bytes() as usize);
+    }
+    drop(driver);
+    let mut files = bench.snapshot();
+    files.retain(|path, _| !path.ends_with("LOCK") && !path.ends_with("RESERVE"));
+    (files, ends)
+}
+
+fn cut(bench: &Bench, files: &BTreeMap<PathBuf, Vec<u8>>, length: usize) {
+    bench.restore(files);
+    let file = std::fs::File::options().write(true).open(&bench.segments()[0]).unwrap();
+    file.set_len(length as u64).unwrap();
+}
+
+fn notes(bench: &Bench) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(bench.directory.path().join("quarantine")) else { return Vec::new() };
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn end_of(directory: &Path) -> Vec<u8> {
+    std::fs::read(directory.join("END")).unwrap()
+}
+
+/// Expects that the health reports the missing bytes.
+fn check_reported(health: &Health, missing: usize, note: &str, place: &str) {
+    assert_eq!(health.damaged, [SEGMENT], "{place}");
+    assert_eq!(health.places_in, [SEGMENT], "{place}");
+    assert_eq!(health.set_aside, [note], "{place}");
+    assert!(health.damaged_places > 0 && health.damaged_bytes >= missing as u64, "{place}: {health:?}");
+    assert_eq!((health.torn_bytes, health.torn_ends.len()), (0, 0), "{place}");
+}
+
+#[tokio::test]
+async fn an_end_cut_off_at_any_byte_is_reported_by_each_start() {
+    let bench = Bench::quick();
+    let (files, ends) = three_batches(&bench).await;
+    let acknowledged = ends[3] - MARK_BYTES;
+    for length in ends[0]..ends[3] {
+        cut(&bench, &files, length);
+        let missing = acknowledged.saturating_sub(length);
+        let place = format!("{length} of {acknowledged} bytes");
+        let note = format!("00000001.missing-{length}-{missing}");
+        let batches = ends.iter().filter(|end| **end <= length + MARK_BYTES).count() as u32 - 1;
+        let whole: Vec<u32> = (1..=batches).chain((1..=batches).map(|key| 10 + key)).collect();
+        let check = |found: &[u32], health: &Health, start: &str| {
+            assert!(whole.iter().all(|key| found.contains(key)), "{place}, {start}: {found:?}");
+            if missing == 0 {
+                assert_eq!((&health.damaged[..], &health.set_aside[..]), (&[][..], &[][..]), "{place}");
+            } else {
+                check_reported(health, missing, &note, &format!("{place}, {start}"));
+            }
+        };
+        if missing > 0 {
+            let driver = Embedded::open_read_only(bench.directory.path()).await.unwrap();
+            assert!(driver.health().damaged_bytes >= missing as u64, "{place}");
+        }
+        for start in ["first start", "second start"] {
+            let driver = bench.open().await;
+            check(&keys(&driver).await, &driver.health(), start);
+            driver.put(vec![row(50, b"after")]).await.unwrap();
+        }
+        let driver = Embedded::open_read_only(bench.directory.path()).await.unwrap();
+        check(&keys(&driver).await, &driver.health(), "read-only start");
+        drop(driver);
+        if missing > 0 {
+            let left = std::fs::read(bench.directory.path().join(SEGMENT)).unwrap();
+            assert!(left == files[&bench.segments()[0]][..length], "{place}: the file changed");
+            let path = bench.directory.path().join("quarantine").join(&note);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let expect = format!("tachograph missing 1\nsegment 1\noffset {length}\nbytes {missing}\n");
+            assert_eq!(text, expect);
+            // An operator has restored the records, and removes the note. Only a row that was cut in two is still reported.
+            std::fs::remove_file(path).unwrap();
+            let health = bench.open().await.health();
+            assert_eq!(health.set_aside, [] as [&str; 0], "{place}");
+            assert!(health.damaged_bytes < (ends[1] - ends[0]) as u64, "{place}: {health:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_finds_a_missing_end_may_stop_at_each_operation() {
+    let mut bench = Bench::quick();
+    let (files, ends) = three_batches(&bench).await;
+    for length in [ends[2], ends[3] - MARK_BYTES - 10] {
+        let mut stop = 0;
+        loop {
+            bench.disk = FaultyDisk::default();
+            bench.disk.set_sync_skipped(true);
+            cut(&bench, &files, length);
+            if bench.starts_within(stop).await {
+                break;
+            }
+            for start in ["first", "second"] {
+                let place = format!("{start} start after a stop at operation {stop}");
+                let driver = bench.try_open().await.unwrap_or_else(|error| panic!("{place}: {error}"));
+                let missing = ends[3] - MARK_BYTES - length;
+                let note = format!("00000001.missing-{length}-{missing}");
+                check_reported(&driver.health(), missing, &note, &place);
+                assert!(keys(&driver).await.starts_with(&[1, 2]), "{place}");
+            }
+            stop += 1;
+            assert!(stop < OPERATIONS_MAX, "the start never ends");
+        }
+        assert_eq!(notes(&bench).len(), 1);
+    }
+}
+
+/// `END` is not synced: a power failure may leave any earlier bytes of it, garbage, or no file.
+#[tokio::test]
+async fn a_torn_end_is_not_reported_as_missing() {
+    let bench = Bench::quick();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, &noise(1, 50))]).await.unwrap();
+    driver.put(vec![row(2, &noise(2, 50))]).await.unwrap();
+    let old = end_of(bench.directory.path());
+    driver.put(vec![row(3, &noise(3, 50))]).await.unwrap();
+    drop(driver);
+    let files = bench.snapshot();
+    let length = bench.bytes() as usize - MARK_BYTES - 40;
+    let whole = end_of(bench.directory.path());
+    assert!(whole.starts_with(&old) && whole.len() == old.len() + RECORD_BYTES);
+    let garbage: Vec<u8> = old.iter().copied().chain(noise(9, RECORD_BYTES)).collect();
+    let half = whole[..whole.len() - RECORD_BYTES / 2].to_vec();
+    let empty = Vec::new();
+    for end in [None, Some(&old), Some(&garbage), Some(&half), Some(&empty)] {
+        cut(&bench, &files, length);
+        let path = bench.directory.path().join("END");
+        match end {
+            Some(bytes) => std::fs::write(path, bytes).unwrap(),
+            None => std::fs::remove_file(path).unwrap(),
+        }
+        for _ in 0..2 {
+            let driver = bench.open().await;
+            assert_eq!(keys(&driver).await, [1, 2], "{end:?}");
+            let health = driver.health();
+            assert_eq!((health.damaged.len(), health.set_aside.len()), (0, 0), "{end:?}: {health:?}");
+        }
+        let driver = bench.open().await;
+        driver.put(vec![row(4, &noise(4, 50))]).await.unwrap();
+        drop(driver);
+        assert_eq!(keys(&bench.open().await).await, [1, 2, 4], "{end:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_end_is_accepted_if_an_operator_permits_it() {
+    let bench = Bench::quick();
+    let (files, ends) = three_batches(&bench).await;
+    cut(&bench, &files, ends[2]);
+    std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+    for start in 0..3 {
+        let driver = bench.open().await;
+        assert_eq!(keys(&driver).await, [1, 2, 11, 12]);
+        assert_eq!(driver.health().damaged, [] as [&str; 0], "start {start}");
+    }
+    assert_eq!(bench.segments().len(), 1, "the segment accepts rows");
+}
+
+#[tokio::test]
+async fn a_failed_record_of_the_end_affects_no_row() {
+    let bench = Bench::quick();
+    let driver = bench.open().await;
+    driver.put(vec![row(1, b"one")]).await.unwrap();
+    let before = bench.bytes();
+    driver.put(vec![row(2, b"two")]).await.unwrap();
+    let batch = bench.bytes() - before;
+    let records = end_of(bench.directory.path()).len();
+    // The batch and its mark fit, and half of the record.
+    bench.disk.set_space(batch + RECORD_BYTES as u64 / 2);
+    driver.put(vec![row(3, b"six")]).await.unwrap();
+    assert_eq!(end_of(bench.directory.path()).len(), records + RECORD_BYTES / 2);
+    bench.disk.set_space(u64::MAX);
+    driver.put(vec![row(4, b"ten")]).await.unwrap();
+    assert_eq!(end_of(bench.directory.path()).len(), RECORD_BYTES, "the file is begun again");
+    let length = bench.bytes();
+    drop(driver);
+    let file = std::fs::File::options().write(true).open(&bench.segments()[0]).unwrap();
+    file.set_len(length - 20).unwrap();
+    let health = bench.open().await.health();
+    assert_eq!(health.set_aside, [format!("00000001.missing-{}-4", length - 20)]);
+}
+
+#[tokio::test]
+async fn the_file_with_the_end_is_bounded() {
+    const BYTES_MAX: usize = 64 << 10;
+    let bench = Bench::quick();
+    let disk = Arc::new(bench.disk.clone());
+    let driver = Embedded::open_with(bench.directory.path(), disk, 256 << 20).await.unwrap();
+    let (mut longest, mut before) = (0, 0);
+    for key in 0..2 * BYTES_MAX / RECORD_BYTES {
+        driver.put(vec![row(key as u32 % 100, b"x")]).await.unwrap();
+        let length = std::fs::metadata(bench.directory.path().join("END")).unwrap().len() as usize;
+        assert!(length == before + RECORD_BYTES || length == RECORD_BYTES, "{length} after {before}");
+        longest = longest.max(length);
+        before = length;
+    }
+    assert_eq!(longest, BYTES_MAX / RECORD_BYTES * RECORD_BYTES);
+}

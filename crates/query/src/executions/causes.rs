@@ -1,0 +1,139 @@
+//! Which call caused this segment, and for how long did a recorded server work for this HTTP client call?
+//!
+//! The segments with a parent are collected first (*gather*). They hold the span id of their cause; the inverse of `mix64` turns
+//! it into the span base of a segment plus the number of a call. A second pass finds the rows that entered these calls
+//! (*resolve*).
+
+use tacho_chunk::{Call, RowRef};
+use tacho_model::{OperationKind, SpanId, TraceId, unmix64};
+
+use super::calls::Visit;
+use super::fold::Rounds;
+use super::source::Source;
+
+/// Limit on the segments with a parent in one round, 48 bytes each.
+pub(super) const CAUSES_MAX: usize = 1 << 20;
+
+/// A segment with a parent.
+#[derive(Clone, Copy)]
+struct Cause {
+    /// Span base plus call number of the causing call.
+    counter: u64,
+    trace: TraceId,
+    /// Duration of the outermost calls of kind http-server that end in the row, ns.
+    served_ns: u64,
+    /// Number of the causing call's operation, once it is known.
+    caller: Option<u32>,
+}
+
+/// The segments with a parent of one round, sorted by their causes.
+pub(super) struct Causes {
+    all: Vec<Cause>,
+    pub(super) rounds: Rounds,
+    /// Whether a segment was collected, in any round.
+    pub(super) is_used: bool,
+    max: usize,
+}
+
+impl Causes {
+    pub(super) fn new(max: usize) -> Self {
+        Self { all: vec![], rounds: Rounds::default(), is_used: false, max }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Starts the next round. Returns whether there is one.
+    pub(super) fn next_round(&mut self) -> bool {
+        self.all.clear();
+        self.rounds.next()
+    }
+
+    /// Collects the segments of the round that have a parent; with `served`, only those that served a request.
+    pub(super) fn gather(&mut self, source: Source<'_>, served: bool) {
+        for row in source.block.rows() {
+            let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
+            let served_ns = served_ns(source, row);
+            if served_ns > 0 || !served {
+                self.push(Cause { counter: unmix64(parent.0), trace: row.trace(), served_ns, caller: None });
+            }
+        }
+    }
+
+    fn push(&mut self, cause: Cause) {
+        self.is_used = true;
+        while self.all.len() >= self.max && self.rounds.split() {
+            let rounds = self.rounds;
+            self.all.retain(|cause| rounds.takes(cause.trace));
+        }
+        // A round may exceed its share if few traces have most of the segments. The rest counts as segments without a cause.
+        if self.rounds.takes(cause.trace) && self.all.len() < self.max.max(2 * CAUSES_MAX) {
+            self.all.push(cause);
+        }
+    }
+
+    /// Ends the collection.
+    pub(super) fn sort(&mut self) {
+        self.all.sort_unstable_by_key(|cause| (cause.counter, cause.trace));
+    }
+
+    /// Finds the causes that are calls of this block. `numbers` has a number for each operation of the block.
+    pub(super) fn resolve(&mut self, source: Source<'_>, numbers: &[u32]) {
+        for row in source.block.rows().filter(|row| self.rounds.takes(row.trace())) {
+            let Some(first) = row.base().checked_add(u64::from(row.first_call())) else { continue };
+            let entered = row.shape().calls().get(row.shape().carried().len()..).unwrap_or_default();
+            let after = self.all.partition_point(|cause| cause.counter < first);
+            for cause in self.all.iter_mut().skip(after) {
+                let call = usize::try_from(cause.counter - first).ok().and_then(|at| entered.get(at));
+                let Some(call) = call else { break };
+                if cause.trace == row.trace() {
+                    cause.caller = Some(numbers[call.operation as usize]);
+                }
+            }
+        }
+    }
+
+    fn of(&self, trace: TraceId, counter: u64) -> impl Iterator<Item = &Cause> {
+        let at = self.all.partition_point(|cause| (cause.counter, cause.trace) < (counter, trace));
+        self.all.iter().skip(at).take_while(move |cause| (cause.counter, cause.trace) == (counter, trace))
+    }
+
+    /// Number of the operation of the call with this span id, if the call is known. Span ids of other tracers are not found;
+    /// a segment with such a parent counts as a segment without a cause.
+    pub(super) fn caller(&self, trace: TraceId, span: SpanId) -> Option<u32> {
+        self.of(trace, unmix64(span.0)).next()?.caller
+    }
+
+    /// The part of a call's self time that is the time of a recorded server, ns: 0 unless it is an HTTP client call that ended.
+    pub(super) fn served(&self, source: Source<'_>, row: RowRef<'_>, visit: &Visit<'_>) -> u64 {
+        let kind = source.block.operations()[visit.call.operation as usize].kind;
+        let (OperationKind::HttpClient, Some(duration), false) =
+            (kind, visit.duration(), self.all.is_empty())
+        else {
+            return 0;
+        };
+        let counter = row.base().wrapping_add(u64::from(row.call_number(visit.position)));
+        let served = self.of(row.trace(), counter).fold(0u64, |sum, c| sum.saturating_add(c.served_ns));
+        // The row does not have the whole self time of a call that it carries.
+        served.min(if visit.call.enter.is_some() { visit.self_ns } else { duration })
+    }
+}
+
+/// Duration of the outermost calls of kind http-server that end in the row, ns.
+fn served_ns(source: Source<'_>, row: RowRef<'_>) -> u64 {
+    let operations = source.block.operations();
+    let is_server = |call: &&Call| operations[call.operation as usize].kind == OperationKind::HttpServer;
+    let outermost = row.shape().calls().iter().enumerate().filter(|(_, call)| call.parent.is_none());
+    let ended = outermost.filter(|(_, call)| is_server(call));
+    let duration = |(position, call): (usize, &Call)| {
+        let exit = call.exit? as usize;
+        let (first, age) = match call.enter {
+            Some(enter) => (enter as usize + 1, 0),
+            None => (0, *row.ages().get(position)?),
+        };
+        let passed = row.deltas().get(first..=exit)?;
+        Some(passed.iter().fold(age, |sum, delta| sum.saturating_add(*delta)))
+    };
+    ended.filter_map(duration).fold(0, u64::saturating_add)
+}

@@ -1,0 +1,97 @@
+//! How is an answer computed without all blocks in memory? Block by block, in one or more passes.
+//!
+//! The caller reads the blocks from the store and passes each one to [`Fold::add`]; it may free the block afterwards. The
+//! memory of an analysis depends on what it counts (operations, services, the limit of a search), not on the number of calls.
+//!
+//! Some questions join rows of different blocks: a segment and the call that caused it, or the rows of one trace. Their keys are
+//! collected in one pass and looked up in the next one. All joined rows belong to one trace. If there are too many keys, the
+//! traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
+
+use tacho_chunk::ExecutionBlock;
+use tacho_model::{Labels, TraceId, mix64};
+
+use super::source::{Source, SourceBlock};
+
+/// Which blocks a pass reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The blocks of the service in the filter. Blocks of other services do no harm.
+    Service,
+    /// The blocks with a trace that [`Fold::wants`]. Other blocks do no harm.
+    Traces,
+    All,
+}
+
+/// A question that is answered by passes over blocks.
+///
+/// Blocks that arrive between two passes may be missing in the first one. Their calls then count as calls without a cause.
+pub trait Fold {
+    type Answer;
+
+    /// Ends the current pass and starts the next one. `None` when the answer is complete.
+    fn pass(&mut self) -> Option<Scope>;
+
+    /// Whether a pass over [`Scope::Traces`] needs this trace.
+    fn wants(&self, _: TraceId) -> bool {
+        true
+    }
+
+    /// Adds a block to the current pass.
+    fn add(&mut self, labels: &Labels, block: &ExecutionBlock) {
+        self.add_source(Source { labels, block });
+    }
+
+    /// Like [`Fold::add`], with names for missing labels.
+    fn add_source(&mut self, source: Source<'_>);
+
+    /// The answer, after the last pass.
+    fn finish(self) -> Self::Answer;
+}
+
+/// Computes an answer from blocks in memory.
+pub fn over<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> F::Answer {
+    while fold.pass().is_some() {
+        blocks.iter().for_each(|source| fold.add(&source.labels, &source.block));
+    }
+    fold.finish()
+}
+
+/// Limit on the binary logarithm of the number of rounds.
+const BITS_MAX: u32 = 8;
+
+/// The share of the traces that the current passes examine. One round examines all traces.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rounds {
+    bits: u32,
+    round: u64,
+}
+
+impl Rounds {
+    pub(super) const fn takes(self, trace: TraceId) -> bool {
+        self.takes_hash(hash(trace))
+    }
+
+    pub(super) const fn takes_hash(self, hash: u64) -> bool {
+        hash & ((1 << self.bits) - 1) == self.round
+    }
+
+    /// Halves the share of the first round. Returns whether this is possible.
+    pub(super) const fn split(&mut self) -> bool {
+        let can = self.round == 0 && self.bits < BITS_MAX;
+        if can {
+            self.bits += 1;
+        }
+        can
+    }
+
+    /// Starts the next round. Returns whether there is one.
+    pub(super) const fn next(&mut self) -> bool {
+        self.round += 1;
+        self.round < 1 << self.bits
+    }
+}
+
+/// Trace ids of some senders are counters, so their digits are mixed.
+pub(super) const fn hash(trace: TraceId) -> u64 {
+    mix64(mix64(trace.0 as u64) ^ (trace.0 >> 64) as u64)
+}

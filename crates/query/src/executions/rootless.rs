@@ -1,0 +1,77 @@
+//! Which traces have no segment without a parent? Their callers are not recorded, so one of their segments is the entry.
+
+use tacho_model::TraceId;
+
+use super::fold::{Rounds, hash};
+
+/// Limit on the traces of one round, 8 bytes each.
+pub(super) const PARENTED_MAX: usize = 1 << 22;
+
+/// The traces with segments that have a parent, as hashes of 64 bits.
+pub(super) struct Parented {
+    hashes: Vec<u64>,
+    rooted: Vec<bool>,
+    rounds: Rounds,
+    max: usize,
+    /// Number of hashes at which duplicates are removed.
+    full: usize,
+}
+
+impl Parented {
+    pub(super) fn new(max: usize) -> Self {
+        Self { hashes: vec![], rooted: vec![], rounds: Rounds::default(), max, full: max }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Starts the next round. Returns whether there is one.
+    pub(super) fn next_round(&mut self) -> bool {
+        self.hashes.clear();
+        self.rooted.clear();
+        self.rounds.next()
+    }
+
+    pub(super) fn insert(&mut self, trace: TraceId) {
+        let hash = hash(trace);
+        if self.hashes.len() >= self.full {
+            self.sort();
+            while self.hashes.len() > self.max && self.rounds.split() {
+                let rounds = self.rounds;
+                self.hashes.retain(|hash| rounds.takes_hash(*hash));
+            }
+            self.full = (2 * self.hashes.len()).max(self.max);
+        }
+        // The segments of a trace often follow each other.
+        if self.rounds.takes_hash(hash) && self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// Ends the insertion.
+    pub(super) fn seal(&mut self) {
+        self.sort();
+        self.rooted = vec![false; self.hashes.len()];
+    }
+
+    fn sort(&mut self) {
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+    }
+
+    /// Notes that the trace has a segment without a parent.
+    pub(super) fn root(&mut self, trace: TraceId) {
+        if let Ok(at) = self.hashes.binary_search(&hash(trace)) {
+            self.rooted[at] = true;
+        }
+    }
+
+    pub(super) fn lacks_root(&self, trace: TraceId) -> bool {
+        self.hashes.binary_search(&hash(trace)).is_ok_and(|at| !self.rooted[at])
+    }
+
+    pub(super) fn all_have_roots(&self) -> bool {
+        self.rooted.iter().all(|rooted| *rooted)
+    }
+}

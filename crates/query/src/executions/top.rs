@@ -1,0 +1,107 @@
+//! Which traces come first in the order of a search? Bounded by the number of traces that are kept.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use tacho_model::{Timestamp, TraceId};
+
+use super::found::Match;
+
+/// The order of the traces found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    #[default]
+    Newest,
+    Oldest,
+    Slowest,
+    Fastest,
+}
+
+impl Order {
+    pub const ALL: [Self; 4] = [Self::Newest, Self::Oldest, Self::Slowest, Self::Fastest];
+
+    /// Name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Oldest => "oldest",
+            Self::Slowest => "slowest",
+            Self::Fastest => "fastest",
+        }
+    }
+
+    /// A trace with a larger key comes first. Of equal ones, the trace with the smaller id comes first.
+    pub(super) fn key(self, start: Timestamp, duration_ns: u64, trace: TraceId) -> Key {
+        // Flipping the sign bit keeps the order of times.
+        let start = start.cast_unsigned() ^ (1 << 63);
+        let first = match self {
+            Self::Newest => start,
+            Self::Oldest => !start,
+            Self::Slowest => duration_ns,
+            Self::Fastest => !duration_ns,
+        };
+        (first, Reverse(trace))
+    }
+}
+
+pub(super) type Key = (u64, Reverse<TraceId>);
+
+/// The best traces that were offered. A trace counts with its best key.
+pub(super) struct Top {
+    max: usize,
+    keys: BTreeSet<Key>,
+    traces: HashMap<TraceId, (Key, Option<Match>)>,
+    /// Whether a trace was offered that is not kept.
+    is_cut: bool,
+}
+
+impl Top {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, keys: BTreeSet::new(), traces: HashMap::new(), is_cut: false }
+    }
+
+    pub(super) fn offer(&mut self, key: Key, found: impl FnOnce() -> Option<Match>) {
+        let (_, Reverse(trace)) = key;
+        match self.traces.get(&trace) {
+            Some((known, _)) if *known >= key => return,
+            Some((known, _)) => {
+                self.keys.remove(known);
+            }
+            None if self.traces.len() < self.max => {}
+            None => {
+                self.is_cut = true;
+                match self.keys.first().copied().filter(|worst| *worst < key) {
+                    Some(worst) => {
+                        self.keys.remove(&worst);
+                        self.traces.remove(&worst.1.0);
+                    }
+                    None => return,
+                }
+            }
+        }
+        self.keys.insert(key);
+        self.traces.insert(trace, (key, found()));
+    }
+
+    pub(super) fn traces(&self) -> impl Iterator<Item = TraceId> {
+        self.traces.keys().copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.traces.is_empty()
+    }
+
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// The key of the last trace that is kept, if others are not kept: all traces with better keys are known.
+    pub(super) fn threshold(&self) -> Option<Key> {
+        self.keys.first().copied().filter(|_| self.is_cut)
+    }
+
+    /// The key and the call with which a trace was offered.
+    pub(super) fn found(&self, trace: TraceId) -> Option<&(Key, Option<Match>)> {
+        self.traces.get(&trace)
+    }
+}
