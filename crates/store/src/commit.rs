@@ -69,9 +69,9 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 /// shorten chunks.
 const SERIES_VALUES_MAX: usize = 1 << 18;
 /// Memory of a generation per series with samples, bytes, at which it is sealed, if this is more than `seal_bytes`. Each sealed
-/// series costs a definition in the next journal and a column of a chunk, so it should have several samples. Five samples take
-/// about 150 bytes.
-const SEAL_BYTES_PER_SERIES: usize = 160;
+/// series costs a definition in the next journal and a column of a chunk, so it should have many samples. A series of a counter
+/// with 20 samples takes about 90 bytes.
+const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
 
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn generations_grow_with_their_series_within_the_memory_budget() {
         let options = Options { seal_bytes: 64, open_bytes_max: 1_600, ..Options::default() };
-        for (series, expect) in [(0, 64), (1, 160), (3, 480), (4, 600), (usize::MAX, 600)] {
+        for (series, expect) in [(0, 64), (1, 96), (6, 576), (7, 600), (usize::MAX, 600)] {
             assert_eq!(seal_bytes(&options, series), expect, "{series} series");
         }
         let options = Options { seal_bytes: 900, ..options };
