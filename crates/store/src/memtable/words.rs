@@ -198,10 +198,14 @@ mod tests {
         }
     }
 
+    fn decimals() -> impl Strategy<Value = u64> {
+        (0_i32..99_999).prop_map(|n| (f64::from(n) / 100.0).to_bits())
+    }
+
     proptest! {
         #[test]
         fn words_are_restored(
-            words in prop::collection::vec(prop_oneof![any::<u64>(), (0_i32..99_999).prop_map(|n| (f64::from(n) / 100.0).to_bits())], 1..60),
+            words in prop::collection::vec(prop_oneof![any::<u64>(), decimals()], 1..60),
             float in any::<bool>(),
         ) {
             pack(&words, if float { ValueType::F64 } else { ValueType::U64 });
