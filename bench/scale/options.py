@@ -14,8 +14,8 @@ SERIES, SERIES_FULL = 100_000, 1_000_000
 ROUNDS, ROUNDS_FULL = 20, 240
 STEP_SECONDS = 15
 CHURN = 0.4
-"""Share of the pods that are replaced in each round of the work `churn`. After 240 rounds there were 97 times as many series
-as are active: 10 million for 100,000."""
+"""Share of the pods that are replaced in each round of the work `churn`. After 240 rounds there are 97 times as many series
+as active ones: 10 million for 100,000."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def parse(arguments: list[str]) -> Options:
         prog="python3 -m bench.scale", description="Compares Tachograph with its peers with many series."
     )
     parser.add_argument(
-        "--full", action="store_true", help=f"{SERIES_FULL:,} series and {ROUNDS_FULL} rounds (churn: {SERIES:,} series): hours"
+        "--full", action="store_true", help=f"{SERIES_FULL:,} series and {ROUNDS_FULL} rounds: hours"
     )
     parser.add_argument("--only", type=names(NAMES), default=NAMES, help=f"some of {','.join(NAMES)}")
     parser.add_argument(

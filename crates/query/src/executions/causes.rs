@@ -67,7 +67,7 @@ impl Causes {
             let rounds = self.rounds;
             self.all.retain(|cause| rounds.takes(cause.trace));
         }
-        // A round may exceed its share if few traces have most of the segments. The rest counts as segments without a cause.
+        // If the round cannot be split, twice as many segments are kept. All others count as segments without a cause.
         if self.rounds.takes(cause.trace) && self.all.len() < self.max.max(2 * CAUSES_MAX) {
             self.all.push(cause);
         }
@@ -115,7 +115,7 @@ impl Causes {
         };
         let counter = row.base().wrapping_add(u64::from(row.call_number(visit.position)));
         let served = self.of(row.trace(), counter).fold(0u64, |sum, c| sum.saturating_add(c.served_ns));
-        // The row does not have the whole self time of a call that it carries.
+        // The row has only a part of the self time of a call that it carries, so the duration is the limit for such a call.
         served.min(if visit.call.enter.is_some() { visit.self_ns } else { duration })
     }
 }
