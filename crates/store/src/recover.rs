@@ -166,7 +166,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     if facts.clock.is_none() && !is_empty {
         // The newest chunk does not prove this time: its sender's clock may be ahead.
         tracing::warn!(
-            "store of an older version, without the time when its clock was last trusted: the clock is trusted"
+            "the store does not have the time when its clock was last trusted: the clock is trusted"
         );
     }
     let unreadable = Unreadable::new(nameless, deletions, lacks, &driver.health());

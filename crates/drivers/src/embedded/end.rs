@@ -106,7 +106,7 @@ impl Writer {
         };
         if let Err(error) = stated {
             self.file = None;
-            tracing::debug!(path = %directory.join(FILE).display(), %error, "end of segment not stated");
+            tracing::debug!(path = %directory.join(FILE).display(), %error, "synced length of segment not written");
         }
     }
 

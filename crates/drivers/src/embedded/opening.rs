@@ -19,7 +19,7 @@ use super::segments::{Active, Handles, Purpose, Segments};
 use super::survey::{Survey, add_missing};
 
 impl Segments {
-    /// Opens a surveyed directory for writing. `handles`: the files that the survey has opened.
+    /// Opens a surveyed directory for writing. `handles` are the files that the survey has opened.
     pub fn open(
         directory: &Path,
         disk: Arc<dyn Disk>,
@@ -57,7 +57,7 @@ impl Segments {
             let path = quarantine::path(directory).join(name);
             tracing::error!(
                 path = %path.display(),
-                "the end of a segment is missing: to continue without its records, remove this note and restart"
+                "the end of a segment is missing, as this note states: to end the warnings in answers, remove the note and restart"
             );
         }
         segments.take_in_quarantine(&names);
@@ -209,7 +209,7 @@ impl Segments {
         let synced = if marked { length - BATCH_HEAD_BYTES as u64 } else { length };
         // If this fails, the next append of a record begins `END`.
         if let Err(error) = self.end.begin(&*self.disk, &self.directory, End { number, bytes: synced }) {
-            tracing::warn!(%error, segment = number, "end of segment not stated");
+            tracing::warn!(%error, segment = number, "synced length of segment not written to END");
         }
         let mut active = Active { number, path, file, length, synced, crc, index, cut: false };
         if !marked {

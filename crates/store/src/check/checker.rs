@@ -71,7 +71,7 @@ pub(super) struct Unrecorded {
 }
 
 impl Checker {
-    /// `journals`: all generations that the journals name ([`super::Journals::generations`]).
+    /// `journals` are all generations that the journals name ([`super::Journals::generations`]).
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
         Self {
@@ -253,7 +253,7 @@ impl Checker {
         };
         let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
         let derived = |(kind, group): &(Kind, SeriesId)| {
-            let why = "no row in its place has the labels, but another row or a journal has them";
+            let why = "its row of labels is missing or damaged, but another row or a journal has the labels";
             Finding::new(FindingKind::SeriesUnknown, Place::file("chunks"), why)
                 .key(self.group_words(*kind, *group))
                 .loss(Loss::Derivable)

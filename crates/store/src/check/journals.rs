@@ -1,5 +1,5 @@
-//! Is every acknowledged record in the journals? Opens all journals and keeps them open, because a server may flush and remove
-//! them at the same time.
+//! Is every acknowledged record that is not flushed in the journals? Opens all journals and keeps them open, because a
+//! server may flush and remove them at the same time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -48,7 +48,7 @@ pub struct JournalChecked {
 }
 
 impl Journals {
-    /// Opens the journals of a directory. The directory may be absent. `prefix`: the directory's name in findings, with
+    /// Opens the journals of a directory. The directory may be absent. `prefix` is the directory's name in findings, with
     /// a slash.
     pub fn hold(directory: &Path, prefix: &str) -> Result<Self> {
         let mut journals =

@@ -53,7 +53,7 @@ struct Held {
 }
 
 impl Image {
-    /// Opens a directory. An absent directory has no files. `prefix`: the directory's name in findings, with a slash.
+    /// Opens a directory. An absent directory has no files. `prefix` is the directory's name in findings, with a slash.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when the directory cannot be listed or a file cannot be opened.
