@@ -74,7 +74,7 @@ impl Salvage {
         Ok(salvage)
     }
 
-    /// Rows with the facts about the copy. `checker` must have checked all rows. `counted`: counts of the copied rows. If
+    /// Rows with the facts about the copy. `checker` must have checked all rows. `counted` are the counts of the copied rows. If
     /// `is_whole`, nothing was lost, and the rows have the counts of the source instead.
     pub fn rows(&self, checker: &Checker, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
         let known = checker.known();

@@ -46,7 +46,7 @@ impl Print {
         Self { count: at.len(), regular, hash: at.iter().fold(0, mix) }
     }
 
-    /// The summary for a series with enough samples to share a group with other hosts.
+    /// The summary as if the series had at least [`GROUP_SAMPLES_MIN`] samples, with regular or with irregular times.
     pub fn with_many(self, regular: bool) -> Self {
         Self { count: self.count.max(GROUP_SAMPLES_MIN), regular, ..self }
     }

@@ -34,15 +34,15 @@ pub struct NewGroup {
     pub row: Row,
 }
 
-/// Series of samples without a home group.
+/// Series with samples in the generation and without a home group.
 pub fn newcomers(index: &Guarded<Index>, generation: &Generation) -> Vec<(u32, Arc<Labels>)> {
     let numbers: Vec<u32> = generation.samples.iter().map(|(number, _)| number).collect();
     let is_homeless = |index: &Index, number| index.home(number).is_none();
     labels_of_all(index, &numbers, is_homeless, &|| true).unwrap_or_default()
 }
 
-/// Forms groups of the series from the times in `samples`. `assume` may change the summary of the times. Takes long for many
-/// series.
+/// Forms groups of the series from the times in `samples`. `assume` may change the summary of the times. For many series,
+/// this function takes long.
 pub fn groups(
     samples: &OpenSeries,
     series: &[(u32, Arc<Labels>)],

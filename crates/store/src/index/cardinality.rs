@@ -33,7 +33,7 @@ pub struct LabelCost {
     pub values: usize,
     /// Number of series with the label.
     pub series: usize,
-    /// Memory of the label, bytes: its values, its number in every series, and its postings.
+    /// Memory of the label, bytes: its values, the number of the pair in every series, and its postings.
     pub bytes: usize,
     /// The values with the most series, largest first.
     pub top: Vec<(String, usize)>,

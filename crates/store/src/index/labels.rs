@@ -7,7 +7,7 @@ use tacho_model::{Labels, SeriesId};
 use super::{Index, SeriesNumber};
 use crate::guarded::Guarded;
 
-/// Series whose labels are made while the index is locked once. This takes about 0.2 ms.
+/// Number of series whose labels are made under one lock of the index. The lock is held for about 0.2 ms.
 const SERIES_AT_ONCE: usize = 1_024;
 
 impl Index {

@@ -1,7 +1,8 @@
 //! Packed open samples of series, and their lookup by series number.
 //!
 //! The index gives each series a number. With this number, a generation finds the open samples of the series without hashing.
-//! Samples are packed (`tacho_chunk::pack`) while all values of a series have one type, which is the case for nearly all series.
+//! Samples with shared times have packed values (`words.rs`). Many samples of a series with other times are packed completely
+//! (`tacho_chunk::pack`), while their values have one type, which is the case for nearly all series.
 
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
@@ -55,7 +56,7 @@ type Few = (Timestamp, u64);
 const SHARED_MAX: usize = 256;
 /// More samples are packed. The memory of [`Packed`] without samples is that of four samples.
 const FEW_MAX: usize = 16;
-/// Unused samples of [`Form::Few`].
+/// Content of an unused place of [`Form::Few`].
 const UNUSED: Few = (0, 0);
 
 #[derive(Debug)]

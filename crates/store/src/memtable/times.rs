@@ -1,4 +1,4 @@
-//! The times of open samples, each list kept once for all series that have it.
+//! The times of open samples. A list of times is stored once for all series that have it.
 //!
 //! The lists are a tree. A node is a time, and the path from the root to it is the list of times of a series, in order of
 //! arrival. Series with the same times so far are at the same node.
