@@ -45,7 +45,7 @@ mutations! {
     MergeDeletesFirst: "a merge deletes its inputs before its output is durable",
     MergesCountedTwice: "rows that a merge replaced are read, too",
     SequenceReused: "sequence numbers of merges start again after a start",
-    TombstoneRemovedEarly: "a deletion is removed before its records are",
+    TombstoneRemovedEarly: "a deletion is removed before its records are removed",
     TombstoneTooWide: "a deletion covers generations that begin after it",
     RetentionTooShort: "retention deletes records before their time",
     FailedMarkNotCut: "a torn mark stays in the journal",

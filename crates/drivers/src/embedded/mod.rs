@@ -64,8 +64,8 @@ use segments::{Handles, Purpose, Segments, entries};
 use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
-/// Size of a segment, bytes. Large enough that all files can stay open, small enough that rewriting one takes little
-/// time.
+/// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that rewriting one takes
+/// little time.
 const SEGMENT_BYTES: u64 = 256 << 20;
 /// Limits on rows and bytes per page of a scan.
 const PAGE_ROWS: usize = 256;

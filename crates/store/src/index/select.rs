@@ -475,7 +475,7 @@ mod tests {
             assert!(!all.is_empty() && asked.get() >= 240 / TRIES, "asked {} times", asked.get());
             for most in [0, 1, 5] {
                 assert_eq!(select(&index, Kind::Sample, &matchers, &waits(most)), None);
-                // Once at the end of a turn, and once before the next turn.
+                // The caller may be asked once more at the end of a turn, and once more before the next turn.
                 assert!(asked.get() <= most + 2, "went on after {most}: {}", asked.get());
             }
             let any = select_any(&index, Kind::Sample, &[matchers.clone(), matchers.clone()], &waits(5));

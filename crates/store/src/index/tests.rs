@@ -1,4 +1,4 @@
-//! Series, matchers, groups and limits.
+//! Tests series, matchers, groups and limits of the index.
 
 use std::sync::Arc;
 
