@@ -201,7 +201,7 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
 fn is_left_out(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let is_kept = name.contains("/quarantine/");
-    // A file `*.lost` permits one start without missing files. A restored directory needs its own permission.
+    // A file `*.lost` permits a start without missing files. A restored directory needs its own permission.
     !is_kept && (last.ends_with(".new") || last.ends_with(".lost"))
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
         // An older copy of the audit log would lack entries after a restore.

@@ -1,4 +1,5 @@
-//! Who deleted or merged something, changed rules or tokens, logged in, or was refused? Appends one JSON object per line to `audit.log`.
+//! Who deleted or merged something, changed rules or tokens, logged in, or was refused? Appends one JSON object per line to
+//! `audit.log`.
 //!
 //! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
 //! the file has reached its limit, it becomes `audit.log.1`, and older ones move up.
