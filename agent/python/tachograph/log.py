@@ -14,7 +14,7 @@ _SUBJECTS_MAX = 1_000
 
 
 class Log:
-    """`path`: a file that is appended to, empty for standard error. `is_chatty`: also `detail` lines."""
+    """`path`: a file that is appended to, empty for standard error. `is_chatty`: `detail` lines are written, too."""
 
     def __init__(self, path: str = "", is_chatty: bool = False) -> None:
         self.path = path

@@ -6,8 +6,8 @@
     ESCAPE, (what, ...)   see the constants
 
 The strand appends words, the sender removes words at the front. Each step is one operation of the interpreter, so no lock is
-needed. If the list is longer than `look`, the next call takes the slow path: it wakes the sender, or it drops the call with its
-callees and counts them. There is always room for exits, so recorded calls are properly nested.
+needed. If the list is longer than `look`, the next call takes the slow path, which wakes the sender. If there is no room, the call is
+dropped with its callees, and they are counted. There is always room for exits, so recorded calls are properly nested.
 
 Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
 """

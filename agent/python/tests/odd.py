@@ -1,4 +1,4 @@
-"""Functions of every kind with known results, for tests that change how the functions are called."""
+"""Functions of many kinds with known results, for tests that change how the functions are called."""
 
 from __future__ import annotations
 

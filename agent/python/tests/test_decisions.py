@@ -132,7 +132,7 @@ class Decisions(unittest.TestCase):
             with mock.patch.object(Pattern, "fits_parts", autospec=True, side_effect=Pattern.fits_parts) as fits:
                 decided = [rules.decide(METHOD, name, name.index(".Board"), ON)[0] for name in names]
             self.assertEqual(decided, [1_000 if name.endswith("find_7") else NO_RULE for name in names], text)
-            self.assertLess(fits.call_count, 10 * len(names), f"{text}: a full search would be 2 or 3 for each rule and name")
+            self.assertLess(fits.call_count, 10 * len(names), f"{text}: a full search would need 2 or 3 checks for each rule and name")
 
     def test_a_long_list_is_applied_in_slices_and_the_last_list_wins(self) -> None:
         shop = Operations()

@@ -338,7 +338,8 @@ class AggregateIT {
                                                     .matches("overhead [0-9.]+ % over 0.0001 %")),
                     moved.toString());
             assertTrue(
-                    program.errors().contains("no further reduction possible"), program.describe());
+                    program.errors().contains("no method is left to switch off"),
+                    program.describe());
             Decoder got = server.decoder();
             assertEquals(3, last(got, "tacho_agent_moved_operations", "none", ""));
             Probed probed = server.probed();

@@ -52,7 +52,7 @@ public abstract class Ring {
     Object[] objects = NO_OBJECTS;
     long objectsHead;
 
-    // Written by the sender, once for thousands of words.
+    // Written by the sender: `tail` after a block of words, `objectsTail` after each object.
     private long tail;
     private long objectsTail;
 

@@ -24,7 +24,7 @@ public final class ThreadBuffer extends Ring {
     private static final int SEGMENT_BLOCK = 1_024;
 
     /**
-     * Number of calls in a segment, past which its further calls are dropped. It is below the
+     * After this number of calls in a segment, its further calls are dropped. It is below the
      * largest int, because some more calls are recorded until the next check for space.
      */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
@@ -384,7 +384,8 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * The token of the innermost open call of this operation, for byte code that cannot keep a
-     * token (constructors). If the innermost open call is unrecorded: its token, for any operation.
+     * token (constructors). If the innermost open call is unrecorded, its token is returned
+     * for any operation.
      *
      * @param operation id from {@link Operations}
      * @return 0 if there is no such call

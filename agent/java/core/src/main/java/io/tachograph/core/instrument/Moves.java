@@ -99,7 +99,7 @@ public final class Moves {
 
     /** Reports that the budget is exceeded and no method is left to switch off. */
     public void exhausted(String reason) {
-        String line = reason + ": no further reduction possible";
+        String line = reason + ": no method is left to switch off";
         add(ALL_OPERATION, new Move(ALL, State.RECORD, reason), line, tell);
     }
 
@@ -146,8 +146,8 @@ public final class Moves {
     }
 
     /**
-     * Returns the state of a method that the rule decides. Deletes a move that is older than a rule
-     * of the server.
+     * Returns the state of a method that the rule decides. Deletes the move if the rule is a newer
+     * one of the server.
      */
     State state(Rule rule, int operation) {
         Move move = moved.get(operation);

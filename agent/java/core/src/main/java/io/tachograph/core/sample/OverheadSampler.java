@@ -17,8 +17,12 @@ import java.util.Map;
 import java.util.PriorityQueue;
 
 /**
- * The overhead of the agent: the number of calls of each operation times the measured cost, and the
- * time of the sender, relative to the processor time of the process. It also applies the limits.
+ * The overhead of the agent, and the limits that depend on it.
+ *
+ * <pre>
+ *   overhead = (sum of calls * measured cost of a call + time of the sender)
+ *              / processor time of the process
+ * </pre>
  */
 final class OverheadSampler implements Sampler {
     /**

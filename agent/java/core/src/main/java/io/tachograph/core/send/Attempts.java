@@ -15,7 +15,7 @@ final class Attempts {
      */
     private static final long STEP_NANOS_MAX = 100_000_000;
 
-    /** Pause before the next attempt when the program ends. */
+    /** Pause before the next attempt after a SILENT failure, when the program ends. */
     private static final long ENDING_NANOS = 100_000_000;
 
     /** The result of a failed attempt or a lost connection. */
@@ -25,7 +25,7 @@ final class Attempts {
          * attempt may succeed.
          */
         SILENT,
-        /** As SILENT, but the server asks for the pause. */
+        /** The server refuses the connection for now. An attempt after the pause may succeed. */
         BUSY,
         /**
          * Another attempt would fail, too, unless the server or a setting changes: no program listens

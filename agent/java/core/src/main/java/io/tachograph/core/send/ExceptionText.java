@@ -13,9 +13,9 @@ import java.util.Set;
  * Exceptions in other modules are excluded for the same reason.
  *
  * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
- * statements. If a {@code java.sql.SQLException} is the exception or one of its causes, only class
- * and code are recorded. For an exception of a driver without {@code java.sql}, only the class is
- * recorded.
+ * statements. Unless {@code database_messages} is true, they are not recorded: if a {@code
+ * java.sql.SQLException} is the exception or one of its causes, only class and code are recorded.
+ * For an exception of a driver without {@code java.sql}, only the class is recorded.
  */
 final class ExceptionText {
     /**

@@ -8,7 +8,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Logs exceptions of advice on the sender's thread, at most once a minute for each place.
+ * Logs exceptions that advice has thrown, at most once a minute for each place. The sender's thread
+ * calls it.
  *
  * <p>Before: {@link AdviceFaults}.
  */
@@ -51,8 +52,8 @@ final class FaultLog {
     }
 
     /**
-     * Returns the stack frames. They are read without {@code getStackTrace}, which the program may
-     * override.
+     * Returns the stack frames. It calls {@code getStackTrace} of {@code Throwable} itself, because
+     * the program may override this method.
      */
     private static String frames(Throwable thrown) {
         StringBuilder text = new StringBuilder();

@@ -52,7 +52,7 @@ final class Link {
     /** Code of an ERROR: the token is missing or invalid. */
     private static final int UNAUTHORIZED = 12;
 
-    /** Code of an ERROR: the token does not permit this. */
+    /** Code of an ERROR: the token does not permit what this agent sends. */
     private static final int FORBIDDEN = 13;
 
     /** The longest pause after a refused token, which may become valid later. */
@@ -563,7 +563,7 @@ final class Link {
     /**
      * Makes the next step send the counts to the server, even if no PING is due.
      *
-     * @return false if the server already has the counts
+     * @return false if the server already has the counts of dropped calls and entries
      */
     boolean pingSoon() {
         if (dropped() == droppedAtPing) {

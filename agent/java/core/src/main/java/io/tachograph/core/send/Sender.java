@@ -207,9 +207,9 @@ public final class Sender implements Runnable {
 
     /**
      * Sends all records up to now, including open calls, and waits for the acknowledgement. If the
-     * server is reached but the connection fails, further attempts follow within the time. If no
-     * program listens at the address, or the server refuses this program, it does not wait. The
-     * sender continues afterwards, because other shutdown hooks may still run.
+     * server is reached but the connection fails, further attempts follow within the time. It
+     * does not wait if no program listens at the address, or if the server would also refuse the
+     * next attempt. The sender continues afterwards, because other shutdown hooks may still run.
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);

@@ -50,8 +50,8 @@ final class ServerAddress {
     }
 
     /**
-     * Resolves the name. This may take seconds if a name server does not answer, so it is never
-     * called on a thread that others wait for.
+     * Resolves the name. Unless {@link #isLiteral}, this may take seconds, because a name server
+     * may not answer. It must then not be called on a thread that others wait for.
      */
     InetSocketAddress resolve() throws UnknownHostException {
         return new InetSocketAddress(InetAddress.getByName(host), port);
