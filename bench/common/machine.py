@@ -24,5 +24,5 @@ def machine() -> dict[str, str | int]:
 
 
 def load_average() -> float:
-    """Number of processes that ran or waited for a core, averaged over the last minute."""
+    """Number of processes that ran, or waited for a core or a disk, averaged over the last minute."""
     return round(os.getloadavg()[0], 2)

@@ -1,5 +1,5 @@
-"""The targets, and whether they were reached. All targets are for depth 10 on two cores, as the published figures
-are."""
+"""The targets, and whether they were reached. All targets are for depth 10, as the published figures are, and for
+two cores."""
 
 from dataclasses import dataclass
 from math import isnan, nan

@@ -1,4 +1,4 @@
-//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). Used by the server, and by commands that read or fill a data
+//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). The server uses it, and commands that read or fill a data
 //! directory without a server.
 
 use std::path::Path;
@@ -53,7 +53,7 @@ pub async fn open_with(
     refuse_gaps(surveyed.driver(), &journal).await?;
     let driver = Arc::new(surveyed.open().await?);
     let store = Store::open(driver, &journal, options, clock).await?;
-    // Not earlier, so that a directory of a newer version stays unchanged.
+    // Snapshots are not removed earlier, so that a directory of a newer version stays unchanged.
     snapshots::remove_all(data);
     Ok((store, lock))
 }

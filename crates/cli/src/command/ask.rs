@@ -16,7 +16,7 @@ use tacho_store::ErrorKind;
 use crate::client::{self, Client, Named};
 use crate::failure::Failure;
 
-/// Timeout of a request for a hint: longer than the server's own limit of a second.
+/// Timeout of a request for a hint. It is longer than the second that the server takes at most for `/api/v1/matched`.
 const HINT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server of a command.

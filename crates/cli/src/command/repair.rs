@@ -13,8 +13,9 @@ use crate::failure::Failure;
 
 /// Copy the readable part of a damaged data directory into a new directory
 ///
-/// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows and journal records. If
-/// it is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
+/// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows, journal records and files
+/// such as tokens. If it is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong
+/// arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -88,8 +89,8 @@ fn print(repaired: &Repaired) {
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {
         println!(
-            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request: \
-             copy the file from a backup into it, or run `tacho token add` on it"
+            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request that \
+             needs a token: copy the file from a backup into it, or run `tacho token add` on it"
         );
     }
 }

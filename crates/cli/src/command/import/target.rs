@@ -132,7 +132,7 @@ impl Target {
         Ok(out)
     }
 
-    /// Closes the target. A data directory writes all records to chunks.
+    /// Closes the target. In a data directory, this writes all records to chunks.
     pub async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Server(_) => Ok(()),
@@ -165,7 +165,7 @@ fn refused(answer: &str) -> (u64, Vec<String>) {
 }
 
 fn full(why: &str) -> Failure {
-    Failure::new(format!("the store is still out of capacity: {why}"))
+    Failure::new(format!("the store is out of capacity: {why}"))
 }
 
 /// Waits for capacity, for at most [`PATIENCE`], or until the import is interrupted.
@@ -181,7 +181,7 @@ impl Queue<'_> {
         let until = Instant::now() + time;
         while Instant::now() < until {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(format!("interrupted while it waited for capacity: {why}")));
+                return Err(Failure::new(format!("interrupted during the wait for capacity: {why}")));
             }
             if !self.is_told && self.begun.elapsed() > TOLD_AFTER {
                 self.is_told = true;

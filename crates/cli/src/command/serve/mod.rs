@@ -21,7 +21,7 @@ use flags::Flags;
 /// (TACHO_DATA, TACHO_HTTP, ...), then from flags; later sources override earlier ones. All settings are optional.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
+    after_help = "Examples:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
 )]
 pub struct Serve {
     /// Configuration file
@@ -39,7 +39,7 @@ impl Serve {
         let config = config::load(self.config, environment, self.flags.into()).map_err(Failure::usage)?;
         for (variable, similar) in variables::unknown(names) {
             let meant = variables::meant(similar);
-            tracing::warn!(variable, "no such environment variable, it is ignored{meant}");
+            tracing::warn!(variable, "this environment variable is unknown and ignored{meant}");
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let up = |at: Listening| println!("listening http={} records={}", at.http, at.records);
