@@ -5,10 +5,11 @@
 //! toolchain, because the coverage flags are those of LLVM's SanitizerCoverage. The address sanitizer is not used, because
 //! the code is safe Rust. libFuzzer needs a C++ compiler.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// The flags that `cargo fuzz` passes, without the flags for nightly compilers.
 const RUSTFLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
@@ -21,6 +22,8 @@ const JOBS: usize = 2;
 const MEMORY_MB: u64 = 3_072;
 /// Time limit for one input, seconds.
 const TIMEOUT: u64 = 10;
+/// Time after which a run is killed that has not ended at its time, seconds. libFuzzer itself can hang when it reports an input.
+const OVERTIME: u64 = 600;
 
 /// Command-line options.
 struct Options {
@@ -132,33 +135,66 @@ fn fuzz(root: &Path, host: &str, target: &str, seconds: u64) -> Result<(), Strin
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
     let binary = root.join("fuzz/target").join(host).join("release").join(target);
-    let output = Command::new(&binary)
+    let log = artifacts.join(format!("{target}.log"));
+    let failed = |error: io::Error| format!("{}: {error}", binary.display());
+    let mut child = Command::new(&binary)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MEMORY_MB}"))
         .arg(format!("-timeout={TIMEOUT}"))
         .arg(format!("-artifact_prefix={}/{target}-", artifacts.display()))
         .args([corpus, root.join("testdata")])
-        .output()
-        .map_err(|error| format!("{}: {error}", binary.display()))?;
-    report(target, &output)
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?)
+        .spawn()
+        .map_err(failed)?;
+    let ended = wait(&mut child, Duration::from_secs(seconds + OVERTIME)).map_err(failed)?;
+    let said = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
+    report(target, ended, &said)
 }
 
-/// Prints one line on success. On failure returns the end of libFuzzer's output, which names the input file.
-fn report(target: &str, output: &Output) -> Result<(), String> {
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() {
+/// Waits for the end of a process. Kills it after `time_max` and returns `None`.
+fn wait(child: &mut Child, time_max: Duration) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    while begun.elapsed() < time_max {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// Prints one line on success. On failure returns the end of libFuzzer's output, which names the input file. `ended` is `None`
+/// for a run that was killed.
+fn report(target: &str, ended: Option<ExitStatus>, said: &str) -> Result<(), String> {
+    if ended.is_some_and(|status| status.success()) {
         let done = said.lines().rev().find(|line| line.starts_with("Done ")).unwrap_or("Done");
         println!("fuzz {target}: {done}");
         return Ok(());
     }
+    let how = ended.map_or_else(
+        || format!("killed {OVERTIME} s after its time, because it did not end"),
+        |status| status.to_string(),
+    );
     let lines: Vec<&str> = said.lines().collect();
     let last = lines.len().saturating_sub(40);
-    Err(format!("{}\n{}", output.status, lines.get(last..).unwrap_or_default().join("\n")))
+    Err(format!("{how}\n{}", lines.get(last..).unwrap_or_default().join("\n")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_does_not_end_is_killed() {
+        let start = |program: &str, args: &[&str]| Command::new(program).args(args).spawn().unwrap();
+        assert_eq!(wait(&mut start("false", &[]), Duration::MAX).unwrap().unwrap().code(), Some(1));
+        assert!(wait(&mut start("sleep", &["3600"]), Duration::ZERO).unwrap().is_none());
+        let ended = report("a", None, "first\nlast\n").unwrap_err();
+        assert!(ended.ends_with("because it did not end\nfirst\nlast"), "{ended}");
+    }
 
     #[test]
     fn every_target_runs_once_and_failed_targets_are_named() {

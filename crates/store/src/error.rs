@@ -106,6 +106,11 @@ impl Error {
     pub const fn retryable(&self) -> bool {
         self.kind.retryable()
     }
+
+    /// The kind of the failed system call, if the error was caused by one.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.source.as_deref()?.downcast_ref::<io::Error>().map(io::Error::kind)
+    }
 }
 
 impl fmt::Display for Error {

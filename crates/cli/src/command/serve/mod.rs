@@ -2,7 +2,6 @@
 
 mod flags;
 
-use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -100,7 +99,6 @@ fn failure(error: ServeError) -> Failure {
 /// Whether an error is about the data directory as a whole, rather than about damage in it.
 fn is_unusable(error: &tacho_store::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     let of_directory = [AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem];
-    cause.is_some_and(|cause| of_directory.contains(&cause.kind()))
+    error.io_kind().is_some_and(|kind| of_directory.contains(&kind))
 }
