@@ -61,6 +61,7 @@ mod params;
 mod parse;
 mod plan;
 mod quantile;
+mod repeat;
 mod rows;
 mod select;
 mod series;
@@ -79,6 +80,7 @@ pub use node::Type;
 pub use output::{Output, Point, Series};
 pub use params::Params;
 pub use plan::{Plan, Selection};
+pub use repeat::Reach;
 pub use series::{Piece, SeriesData};
 pub use similar::{one_of, similar, similar_among};
 
