@@ -14,9 +14,10 @@
 
 use tacho_api::export::Thinned;
 use tacho_query::ErrorKind;
-use tacho_query::promql::{self, Limits, Output, Plan, SeriesData};
+use tacho_query::promql::{self, Limits, Output, Plan, Reach, SeriesData};
 
 use super::answer;
+use super::cache::Fill;
 use super::envelope::Answer;
 use super::fetch::{self, Failed, Fetched, Series};
 use super::stats::{Step, Watch};
@@ -56,6 +57,8 @@ pub struct Question {
     /// Limit on the series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
+    /// Takes the results. It has the other steps of the query, if only some of them are computed.
+    pub fill: Option<Box<Fill>>,
     pub watch: Watch,
     #[expect(dead_code, reason = "only its drop has an effect")]
     pub running: Running,
@@ -196,6 +199,14 @@ impl Attempt {
             Ok(output) => output,
             Err(error) if error.kind == ErrorKind::Limit => return self.over(error.into()),
             Err(error) => return Tried::Answered(Err(error.into())),
+        };
+        let is_whole = damages.is_empty() && report.thinned.is_none();
+        let output = match (output, &self.question.fill) {
+            (Output::Matrix(series), Some(fill)) => {
+                let reach = Reach::of(&self.plan).filter(|_| is_whole);
+                Output::Matrix(fill.complete(series, reach))
+            }
+            (output, _) => output,
         };
         let mut answer = match answer::Answer::new(output, self.question.limit) {
             Ok(answer) => answer,
