@@ -216,9 +216,7 @@ impl Settings {
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,
             request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),
-            query_cache_bytes_max: self
-                .query_cache_bytes_max
-                .unwrap_or_else(|| memory::share(QUERY_CACHE_SHARE, QUERY_CACHE_BYTES_MAX)),
+            query_cache_bytes_max: query_cache_bytes(self.query_cache_bytes_max),
             selfwatch: Some(Duration::from_secs(self.selfwatch_seconds.unwrap_or(10)))
                 .filter(|d| !d.is_zero()),
             insecure_listen: self.insecure_listen.unwrap_or(false),
@@ -239,6 +237,11 @@ impl Settings {
         }
         Ok(config)
     }
+}
+
+/// Memory limit of the cache of query results; 0 disables the cache.
+fn query_cache_bytes(given: Option<usize>) -> usize {
+    given.unwrap_or_else(|| memory::share(QUERY_CACHE_SHARE, QUERY_CACHE_BYTES_MAX))
 }
 
 fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
