@@ -13,10 +13,12 @@ use tacho_chunk::{Aggregate, Aggregation, Tolerance};
 use tacho_model::{
     Batch, Clock, Labels, ManualClock, MatchOp, Matcher, Sample, SampleSeries, TimeRange, Value,
 };
+use tacho_query::promql::{Point, Reach, Series};
 use tacho_store::policy::{Downsampling, Policies, Rule};
 use tacho_store::{MemoryDriver, Options, Store};
 
-use super::without_blanks;
+use super::extent::{Extent, Steps};
+use super::{EXTENT_BYTES, Key, ResultCache, without_blanks};
 use crate::access::Gate;
 use crate::config::{self, Settings};
 use crate::control::Control;
@@ -255,4 +257,51 @@ fn blanks_between_the_parts_of_a_query_do_not_matter() {
     ] {
         assert_eq!(without_blanks(text), same);
     }
+}
+
+fn key(text: &str) -> Key {
+    let selector = Some("{team=\"a\"}".to_owned());
+    Key { text: text.to_owned(), step: 1, phase: 0, lookback: 300, selector, samples_max: 10 }
+}
+
+fn extent(points: usize) -> Extent {
+    let reach = Reach { before: 1, after: 0, uses_summaries: false };
+    let labels = Arc::new(Labels::new([("a", "b")]).unwrap());
+    let series = vec![Series { labels, points: vec![Point { at: 0, value: 1.0 }; points] }];
+    Extent { steps: Steps { first: 0, last: 0, step: 1 }, series, change: 0, expired: Vec::new(), reach }
+}
+
+#[test]
+fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
+    const POINTS: usize = 1_000;
+    let metrics = Metrics::default();
+    let bytes_of_one = EXTENT_BYTES + "1".len() + extent(POINTS).bytes();
+    let cache = ResultCache::new(4 * bytes_of_one, &metrics);
+    let is_kept = |text: &str| cache.kept().get(&key(text)).is_some();
+    for text in ["1", "2", "3", "4"] {
+        cache.insert(key(text), extent(POINTS));
+    }
+    assert!(["1", "2", "3", "4"].iter().all(|text| is_kept(text)), "the limit is not exceeded");
+    assert!(is_kept("1"));
+    cache.insert(key("5"), extent(POINTS));
+    assert_eq!(["1", "2", "3", "4", "5"].map(is_kept), [true, false, true, true, true]);
+    cache.insert(key("1"), extent(POINTS + 1));
+    assert!(!is_kept("1"), "more than a quarter of the memory");
+    assert_eq!(metrics.cache.evictions.with([]).get(), 1);
+    assert_eq!(metrics.cache.bytes.with([]).get(), i64::try_from(3 * bytes_of_one).unwrap());
+}
+
+#[test]
+fn results_are_kept_for_one_selector_and_one_limit() {
+    let cache = ResultCache::new(1 << 20, &Metrics::default());
+    cache.insert(key("a"), extent(1));
+    let others = [
+        Key { selector: None, ..key("a") },
+        Key { selector: Some("{team=\"b\"}".to_owned()), ..key("a") },
+        Key { samples_max: 9, ..key("a") },
+        Key { lookback: 1, ..key("a") },
+        Key { phase: 1, ..key("a") },
+    ];
+    assert!(cache.kept().get(&key("a")).is_some());
+    assert!(others.iter().all(|other| cache.kept().get(other).is_none()));
 }
