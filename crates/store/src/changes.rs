@@ -206,7 +206,10 @@ mod tests {
     proptest! {
         /// Compares the log with a list of all changes.
         #[test]
-        fn every_changed_time_is_found(reports in prop::collection::vec((0..5_000_i64, 0..60_i64), 0..3_000), after in 0..3_000_u64) {
+        fn every_changed_time_is_found(
+            reports in prop::collection::vec((0..5_000_i64, 0..60_i64), 0..3_000),
+            after in 0..3_000_u64,
+        ) {
             let changes = Changes::default();
             for (start, length) in &reports {
                 changes.report(Change::Samples, range(*start, start + length));

@@ -4,11 +4,11 @@
 //!   key       query, step, phase of the steps, lookback, selector and limit of the token
 //!   extent    the results from one step to another, the number of the last change before they were read
 //! ```
-//! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same bytes
-//! with the cache and without it. `tacho_query::promql::Reach` states on which samples a result depends, and refuses queries for which
-//! this is unknown. `docs/adr/0019-result-cache.md` has the reasons and the limits.
+//! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same
+//! bytes with the cache and without it. `tacho_query::promql::Reach` states on which samples a result depends, and refuses
+//! queries for which this is unknown. `docs/adr/0019-result-cache.md` has the reasons and the limits.
 //!
-//! Step before: `mod.rs` of this folder has read the parameters of the query. Step after: `question.rs` computes the missing steps.
+//! Step before: `../mod.rs` has read the parameters of the query. Step after: `../question.rs` computes the missing steps.
 
 mod extent;
 #[cfg(test)]
@@ -237,8 +237,8 @@ impl Fill {
     }
 }
 
-/// The text without blanks around it, and with one space for each sequence of blanks outside of literals. Texts with comments stay as
-/// they are.
+/// The text without blanks around it, and with one space for each sequence of blanks outside of literals. Texts with comments
+/// stay as they are.
 fn without_blanks(text: &str) -> String {
     let text = text.trim();
     if text.contains('#') {

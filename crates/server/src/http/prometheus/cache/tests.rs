@@ -1,5 +1,5 @@
-//! A model of the cache: random writes, late writes, deletions, flushes, merges and clean-ups, and questions that repeat and slide. Each
-//! question is asked with the cache and without it. Both answers must have the same bytes.
+//! A model of the cache: random writes, late writes, deletions, flushes, merges and clean-ups, and questions that repeat and
+//! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
