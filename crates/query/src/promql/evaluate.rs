@@ -165,7 +165,7 @@ impl<'p> Evaluator<'p> {
             series.iter().map(SeriesData::len).sum::<usize>().min(series.len().saturating_mul(grid.count));
         let rows = parallel::map(
             series,
-            work,
+            (work, self.plan.params.limits.threads_max),
             || (),
             |(), series| {
                 self.plan.params.cancel.check()?;
@@ -239,7 +239,7 @@ impl<'p> Evaluator<'p> {
         let work = ranges.series.iter().flat_map(|series| &*series.pieces).map(Piece::len).sum();
         let rows = parallel::map(
             &ranges.series,
-            work,
+            (work, self.plan.params.limits.threads_max),
             || self.visits(),
             |visits, series| {
                 self.plan.params.cancel.check()?;

@@ -78,6 +78,7 @@ pub use limits::Limits;
 pub use lower::{Query, parse, parse_selector, parse_selector_within, parse_with};
 pub use node::Type;
 pub use output::{Output, Point, Series};
+pub use parallel::each_of;
 pub use params::Params;
 pub use plan::{Plan, Selection};
 pub use repeat::Reach;
