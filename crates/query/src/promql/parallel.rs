@@ -108,12 +108,14 @@ fn map_with<T: Sync, S, R: Send>(
     parts.joined()
 }
 
+/// The number of a part, and its results.
+type Numbered<R> = (usize, Result<Vec<R>, Error>);
+
 /// The parts of a query's items. They are taken in order.
 struct Parts<'i, T, R> {
     parts: Vec<&'i [T]>,
     next: AtomicUsize,
-    /// The results of the parts, by number.
-    done: Mutex<Vec<(usize, Result<Vec<R>, Error>)>>,
+    done: Mutex<Vec<Numbered<R>>>,
 }
 
 impl<T: Sync, R: Send> Parts<'_, T, R> {
