@@ -6,10 +6,11 @@ from pathlib import Path
 
 from ..store.options import binary, names, positive
 from ..store.systems import Prometheus, Tacho, TachoBefore, VictoriaMetrics
+from .queries import work as queries
 
 SYSTEMS = (Tacho, TachoBefore, VictoriaMetrics, Prometheus)
 NAMES = tuple(system.name for system in SYSTEMS if system is not TachoBefore)
-WORKS = ("lines", "remote", "churn")
+WORKS = ("lines", "remote", "churn", "queries")
 SERIES, SERIES_FULL = 100_000, 1_000_000
 ROUNDS, ROUNDS_FULL = 20, 240
 STEP_SECONDS = 15
@@ -31,6 +32,7 @@ class Options:
     cache: Path
     results: Path
     before: Path | None
+    hosts: int
 
 
 def parse(arguments: list[str]) -> Options:
@@ -46,7 +48,7 @@ def parse(arguments: list[str]) -> Options:
         "--work",
         type=names(WORKS),
         default=WORKS,
-        help="some of lines (line protocol), remote (remote write, as Prometheus sends it), churn (pods are replaced)",
+        help="some of lines (line protocol), remote (remote write, as Prometheus sends it), churn (pods are replaced), queries (repeated questions, all cores)",
     )
     parser.add_argument("--series", type=positive(int), default=None, help=f"active series; default {SERIES:,}")
     parser.add_argument("--rounds", type=positive(int), default=None, help=f"samples of each series; default {ROUNDS}")
@@ -59,6 +61,7 @@ def parse(arguments: list[str]) -> Options:
     )
     chosen = vars(parser.parse_args(arguments))
     full = chosen.pop("full")
+    chosen["hosts"] = queries.HOSTS_FULL if full else queries.HOSTS
     chosen["series"] = chosen["series"] or (SERIES_FULL if full else SERIES)
     chosen["rounds"] = chosen["rounds"] or (ROUNDS_FULL if full else ROUNDS)
     if chosen["before"]:

@@ -4,6 +4,7 @@ from statistics import median
 
 from ..common.table import table
 from ..store.report import TITLES, VERDICT_HEAD, head, verdict_row
+from . import queries
 from .aims import cpu_us, not_measured, series_bytes, stall_ms, verdicts
 
 COLUMNS_MAX = 12
@@ -19,6 +20,9 @@ def report(result: dict) -> str:
     parts = [head("Many series compared with peers", result)]
     parts += [_work(work) for work in result["works"]]
     rows = [verdict_row(f"({work['work']}) ", verdict) for work in result["works"] for verdict in verdicts(work)]
+    if asked := result.get("queries"):
+        parts.append(queries.report(asked))
+        rows += [verdict_row("(queries) ", verdict) for verdict in queries.verdicts(asked)]
     if rows:
         parts.append("## Aims\n\n" + table(VERDICT_HEAD, rows))
     parts += ["\n".join(f"- not measured: {aim}" for aim in not_measured(result["works"])), _notes(result)]

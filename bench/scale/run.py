@@ -17,6 +17,7 @@ from ..store.run import begin
 from ..store.systems import Prometheus
 from ..store.targets import BEFORE, OURS
 from ..store.systems.base import System
+from . import queries
 from .bodies import Lines, Remote
 from .fleet import MEASUREMENT, Fleet
 from .measure import Cost, Watch, check, measure_state, timed, write_round
@@ -24,6 +25,7 @@ from .options import STEP_SECONDS, SYSTEMS, Options
 from .report import report
 
 STEP_MS = STEP_SECONDS * 1_000
+QUERIES = "queries"
 FAILURES = (OSError, HttpError, RuntimeError)
 
 
@@ -34,15 +36,19 @@ def run(options: Options) -> int:
     runs = options.cache / f"run-{os.getpid()}"
     kinds = [system for system in SYSTEMS if system.name in result["versions"]]
     try:
-        for name in options.work:
+        for name in (work for work in options.work if work != QUERIES):
             result["works"].append(Work(options, name, runs / name, kinds).run())
+            (folder / "raw.json").write_text(json.dumps(result, indent=1))
+        if QUERIES in options.work:
+            result["queries"] = queries.run(options.hosts, options.seed, options.cache, runs / QUERIES, kinds)
             (folder / "raw.json").write_text(json.dumps(result, indent=1))
     finally:
         shutil.rmtree(runs, ignore_errors=True)
     text = report(result)
     (folder / "report.md").write_text(text)
     print(f"{text}\n{folder}")
-    return 1 if any(work["failed"] or _has_faults(work) for work in result["works"]) else 0
+    failed = result.get("queries", {}).get("failed")
+    return 1 if failed or any(work["failed"] or _has_faults(work) for work in result["works"]) else 0
 
 
 def _has_faults(work: dict) -> bool:

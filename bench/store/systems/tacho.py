@@ -15,9 +15,11 @@ class Tacho(PromQL):
     title = "Tachograph"
     binary: Path | None = BINARY
     keeps_names = True
+    extra_parameters = {"cache": "false"}
     reserves = frozenset({"RESERVE"})
     notes = (
         "acknowledges a write when it is on disk (fsync)",
+        "queried with cache=false: results are computed, not cached",
         "reserves 4 MiB for deletion on a full disk (RESERVE), which are not counted",
     )
 

@@ -185,14 +185,15 @@ fn summaries_are_requested_only_if_all_functions_accept_them() {
         let plan = promql::parse(query).unwrap().plan(&Params::range(0, 600 * SECOND, 60 * SECOND)).unwrap();
         plan.selectors().iter().map(|selection| selection.windows).collect::<Vec<_>>()
     };
-    let minutes = Windows { first: 0, step: 60 * SECOND, count: 11, range: 60 * SECOND };
+    // Two windows more at each end: those that overlap the first and the last one.
+    let minutes = Windows { first: -120 * SECOND, step: 60 * SECOND, count: 15, range: 60 * SECOND };
     assert_eq!(windows("max_over_time(x[1m])"), [Some(minutes)]);
     assert_eq!(windows("max_over_time(x[1m]) - min_over_time(x[1m])"), [Some(minutes)]);
     assert_eq!(windows("max_over_time(x[1m]) - rate(x[1m])"), [None]);
     assert_eq!(windows("rate(x[1m]) - max_over_time(x[1m])"), [None]);
     assert_eq!(windows("max_over_time(derivative(x[1m]))"), [None]);
     assert_eq!(windows("max_over_time(x[2m:1m]) + x"), [None, None]);
-    let shifted = Windows { first: -300 * SECOND, ..minutes };
+    let shifted = Windows { first: -420 * SECOND, ..minutes };
     assert_eq!(windows("sum(avg_over_time(x[1m] offset 5m))"), [Some(shifted)]);
     let once = Windows { first: 600 * SECOND, count: 1, ..minutes };
     assert_eq!(windows("count_over_time(x[1m] @ end())"), [Some(once)]);

@@ -8,6 +8,7 @@ use tacho_model::Clock;
 use tokio::sync::watch;
 
 use crate::budget::Budget;
+use crate::changes::Changes;
 use crate::commit;
 use crate::damage::Unreadable;
 use crate::disk::Space;
@@ -35,6 +36,7 @@ pub struct Parts {
     pub committing: commit::StoreParts,
     pub flusher: Flusher,
     pub upkeep: Arc<Upkeep>,
+    pub changes: Arc<Changes>,
     pub progress: watch::Receiver<Progress>,
 }
 
@@ -57,6 +59,7 @@ pub fn assemble(
         committing: state.committing(),
         flusher: state.flusher(progress_sender),
         upkeep: Arc::new(Upkeep::new(state.upkeep(progress.clone()))),
+        changes: state.changes.clone(),
         progress,
     }
 }
@@ -83,6 +86,7 @@ struct State {
     chunks: Arc<Budget>,
     counters: Arc<Counters>,
     signals: Arc<FlushSignals>,
+    changes: Arc<Changes>,
 }
 
 impl State {
@@ -123,6 +127,7 @@ impl State {
             chunks,
             counters: Arc::new(recovered.counters),
             signals: Arc::new(FlushSignals::new()),
+            changes: Arc::default(),
         }
     }
 
@@ -166,6 +171,7 @@ impl State {
             chunks: self.chunks.clone(),
             counters: self.counters.clone(),
             signals: self.signals.clone(),
+            changes: self.changes.clone(),
         }
     }
 
@@ -186,6 +192,7 @@ impl State {
             counters: self.counters.clone(),
             signals: self.signals.clone(),
             progress,
+            changes: self.changes.clone(),
             inbox: self.inbox.clone(),
             sequence: self.sequence.clone(),
         }
@@ -206,6 +213,7 @@ impl State {
             snapshots: self.snapshots.clone(),
             inbox: self.inbox.clone(),
             sequence: self.sequence.clone(),
+            changes: self.changes.clone(),
             progress,
         }
     }

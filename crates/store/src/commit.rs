@@ -17,6 +17,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::{Budget, Reservation};
+use crate::changes::{self, Change, Changes};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::guarded::Guarded;
 use crate::index::Index;
@@ -101,6 +102,7 @@ pub struct StoreParts {
     pub chunks: Arc<Budget>,
     pub counters: Arc<Counters>,
     pub signals: Arc<FlushSignals>,
+    pub changes: Arc<Changes>,
 }
 
 /// State of the thread: the open journal file and the definitions in it.
@@ -293,6 +295,8 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
+            drop(generations);
+            changes::times(&append.arrival).for_each(|times| store.changes.report(Change::Samples, times));
             drop((append.reservation, append.chunks));
             answers.push(append.reply);
         }

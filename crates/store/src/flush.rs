@@ -17,6 +17,7 @@ use tacho_model::{Kind, SeriesId};
 use tokio::sync::watch;
 
 use crate::budget::Budget;
+use crate::changes::{Change, Changes};
 use crate::commit::closed;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row, Table};
@@ -61,6 +62,7 @@ pub struct Flusher {
     pub chunks: Arc<Budget>,
     pub counters: Arc<Counters>,
     pub signals: Arc<FlushSignals>,
+    pub changes: Arc<Changes>,
     pub progress: watch::Sender<Progress>,
     pub inbox: Arc<Inbox>,
     pub sequence: Arc<Sequence>,
@@ -343,6 +345,9 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
 /// Removes the generation from memory, so that reads use the driver. Then removes expired sessions and the journal.
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
+    if let Some(times) = generation.times {
+        flusher.changes.report(Change::Chunks, times);
+    }
     flusher.budget.release(generation.bytes);
     flusher.chunks.release(generation.window_changes);
     flusher.counters.flushes.add(1);

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tacho_model::{Kind, SeriesId};
+use tacho_model::{Kind, SeriesId, TimeRange};
 use tokio::time::Instant;
 
 use crate::arrival::Arrival;
+use crate::changes;
 use crate::journal::Lack;
 use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::scatter::CHUNK_BYTES;
@@ -46,6 +47,8 @@ pub struct Generation {
     pub bytes: usize,
     /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
     pub window_changes: usize,
+    /// Times of all samples.
+    pub times: Option<TimeRange>,
     /// Start of the generation. Monotonic, so that a jump of the clock does not change when the
     /// generation is sealed.
     pub since: Instant,
@@ -62,6 +65,7 @@ impl Generation {
             sessions: HashMap::new(),
             bytes: 0,
             window_changes: 0,
+            times: None,
             since: Instant::now(),
             journal,
         }
@@ -75,6 +79,7 @@ impl Generation {
         {
             self.bytes += SESSION_BYTES;
         }
+        self.times = changes::times(arrival).fold(self.times, |all, times| Some(changes::hull(all, times)));
         let sample_changes = self.samples.window_changes();
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);

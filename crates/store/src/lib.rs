@@ -25,6 +25,7 @@ mod answer;
 mod arrival;
 mod assemble;
 mod budget;
+mod changes;
 pub mod check;
 mod coding;
 mod commit;
@@ -85,6 +86,7 @@ pub mod fuzzing {
 
 pub use answer::{Exactness, Piece, ReadReport, SampleAnswer, longest};
 pub use arrival::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries};
+pub use changes::{Change, Changes};
 pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};

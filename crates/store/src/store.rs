@@ -17,6 +17,7 @@ use crate::answer::SampleAnswer;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::assemble::assemble;
 use crate::budget::Reservation;
+use crate::changes::Changes;
 use crate::commit::{self, Append, Command, Committer, Sealed, closed};
 use crate::damage::{Damages, Read};
 use crate::disk::Disk;
@@ -43,6 +44,7 @@ pub struct Store {
     reader: Reader,
     metadata: Arc<Metadata>,
     upkeep: Arc<Upkeep>,
+    changes: Arc<Changes>,
     progress: watch::Receiver<Progress>,
     /// The directory of the journal.
     directory: PathBuf,
@@ -84,6 +86,7 @@ impl Store {
             reader: parts.reader,
             metadata: parts.metadata,
             upkeep: parts.upkeep,
+            changes: parts.changes,
             progress: parts.progress,
             directory: journal_dir.to_owned(),
             commands: None,
@@ -481,6 +484,15 @@ impl Store {
     /// A jump of the clock that is not trusted. No record is deleted because of it.
     pub fn clock_jump(&self) -> Option<Jump> {
         self.clock.jump()
+    }
+
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// For each rule of retention: records of its series before this time are masked now.
+    pub fn expired_before(&self) -> Vec<i64> {
+        self.reader.masks.expired_before()
     }
 
     pub fn stats(&self) -> Stats {

@@ -14,13 +14,13 @@ use super::functions::{Apply, Call, Function};
 use super::grid::{Grid, Reference};
 use super::label_room::LabelRoom;
 use super::labels::without_name;
-use super::node::{Node, NodeId, Yield};
+use super::node::{AggregateOp, Node, NodeId, Yield};
 use super::output::Output;
 use super::plan::Plan;
 use super::rows::{Canvas, Change, ChangeFn, Ranges, Row, Twins, Value, label_bytes, same_labels, settle};
 use super::series::{Piece, SeriesData};
 use super::window::{Frame, Sliding, Visits};
-use super::{aggregate, binary, grid, parallel, select};
+use super::{aggregate, binary, grid, parallel, repeat, select};
 
 pub fn evaluate(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
     check_data(plan, data)?;
@@ -136,7 +136,11 @@ impl<'p> Evaluator<'p> {
             }
             Node::Aggregate(node) => {
                 let parameter = node.parameter.map(|id| self.take(id)).transpose()?;
-                let rows = self.take(node.inner)?.into_rows()?;
+                let mut rows = self.take(node.inner)?.into_rows()?;
+                let counts = matches!(node.op, AggregateOp::Count | AggregateOp::Group);
+                if !counts && !repeat::is_ordered(&plan.nodes, node.inner) {
+                    rows.sort_by(|a, b| a.labels.cmp(&b.labels));
+                }
                 aggregate::compute(node, parameter, rows, &self.canvas(grid)).map(Value::Vector)
             }
             Node::Call { function, arguments, keeps_name } => {
@@ -161,7 +165,7 @@ impl<'p> Evaluator<'p> {
             series.iter().map(SeriesData::len).sum::<usize>().min(series.len().saturating_mul(grid.count));
         let rows = parallel::map(
             series,
-            work,
+            (work, self.plan.params.limits.threads_max),
             || (),
             |(), series| {
                 self.plan.params.cancel.check()?;
@@ -235,7 +239,7 @@ impl<'p> Evaluator<'p> {
         let work = ranges.series.iter().flat_map(|series| &*series.pieces).map(Piece::len).sum();
         let rows = parallel::map(
             &ranges.series,
-            work,
+            (work, self.plan.params.limits.threads_max),
             || self.visits(),
             |visits, series| {
                 self.plan.params.cancel.check()?;

@@ -28,6 +28,8 @@ pub struct Limits {
     pub label_bytes_max: usize,
     /// Samples read by sliding windows. The limit allows some seconds of one core.
     pub visits_max: usize,
+    /// Threads of one query. The result does not depend on it.
+    pub threads_max: usize,
 }
 
 impl Default for Limits {
@@ -44,6 +46,7 @@ impl Default for Limits {
             points_max: 50_000_000,
             label_bytes_max: 256 << 20,
             visits_max: 10_000_000_000,
+            threads_max: usize::MAX,
         }
     }
 }

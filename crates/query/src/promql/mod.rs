@@ -61,6 +61,7 @@ mod params;
 mod parse;
 mod plan;
 mod quantile;
+mod repeat;
 mod rows;
 mod select;
 mod series;
@@ -77,8 +78,10 @@ pub use limits::Limits;
 pub use lower::{Query, parse, parse_selector, parse_selector_within, parse_with};
 pub use node::Type;
 pub use output::{Output, Point, Series};
+pub use parallel::each_of;
 pub use params::Params;
 pub use plan::{Plan, Selection};
+pub use repeat::Reach;
 pub use series::{Piece, SeriesData};
 pub use similar::{one_of, similar, similar_among};
 

@@ -185,14 +185,26 @@ impl Plan {
         self.sources[id] = Some(source);
     }
 
-    /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps.
+    /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps. Windows before and
+    /// after the grid are included as far as they overlap the others. So a summary is read for a step no matter which other
+    /// steps are asked for.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);
-        let count = if reference.fixed.is_some() { 1 } else { grid.count };
-        let windows = Windows { first, step: grid.step, count, range };
-        let reach = i64::try_from(count.checked_sub(1)?).ok()?.checked_mul(grid.step)?;
-        (first.checked_add(reach) == Some(last) && first.checked_sub(range).is_some()).then_some(windows)
+        if reference.fixed.is_some() {
+            let is_possible = first == last && first.checked_sub(range).is_some();
+            return is_possible.then_some(Windows { first, step: grid.step, count: 1, range });
+        }
+        let steps = |count: usize| i64::try_from(count).ok()?.checked_mul(grid.step);
+        if first.checked_add(steps(grid.count.checked_sub(1)?)?) != Some(last) {
+            return None;
+        }
+        let more = if self.params.step.is_some() { usize::try_from(range / grid.step + 1).ok()? } else { 0 };
+        let first = first.checked_sub(steps(more)?)?;
+        let count = grid.count.checked_add(more.checked_mul(2)?)?;
+        let is_possible =
+            first.checked_sub(range).is_some() && first.checked_add(steps(count - 1)?).is_some();
+        is_possible.then_some(Windows { first, step: grid.step, count, range })
     }
 
     fn resolve(&self, modifiers: &Modifiers) -> Reference {

@@ -60,13 +60,6 @@ impl Piece {
         }
     }
 
-    pub(super) fn last(&self) -> Option<Timestamp> {
-        match self {
-            Self::Samples { at, .. } => at.last(),
-            Self::Summary(summary) => Some(summary.end),
-        }
-    }
-
     pub(super) fn has_stale(&self) -> bool {
         match self {
             // Whole blocks are scanned, so that the loop has no branch per value.
@@ -171,6 +164,16 @@ impl<'s> Cursor<'s> {
             self.index = 0;
         }
         Ok(())
+    }
+
+    /// The time of the first sample after the cursor.
+    pub fn next(&self) -> Option<Timestamp> {
+        match self.pieces.get(self.piece)? {
+            Piece::Samples { at, .. } if self.index > 0 => at.get(self.index),
+            piece => {
+                piece.first().or_else(|| self.pieces.get(self.piece + 1..)?.iter().find_map(Piece::first))
+            }
+        }
     }
 
     /// The last sample before the cursor; `None` if there is none. Summaries are ignored.

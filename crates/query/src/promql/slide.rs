@@ -1,12 +1,21 @@
 //! How is the digest of each of many sliding windows computed, with each sample read only once?
 //!
-//! If windows are short or share few samples, each window is digested separately. Otherwise the starts and ends of all
-//! windows cut a series into panes, and a window is a sequence of panes. Each pane is digested once and kept in one of
-//! two stacks. The back receives new panes and holds the join of all its panes. In the front, the oldest pane is last,
-//! and each entry is the join of its pane and all later panes of the front. Therefore a `pop` removes the oldest pane.
-//! When the front is empty, the back is moved into it in reverse order. Each pane is joined at most twice, even if it
-//! belongs to many windows; each window needs one more join; and nothing is subtracted (K. Tangwongsan, M. Hirzel,
-//! S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
+//! A window with few samples is digested alone. Otherwise the edges of all windows cut a series into panes, and a window is a
+//! sequence of panes. Fixed times, the multiples of the length of a window, divide the panes into blocks. Each window contains
+//! exactly one of these times:
+//!
+//! ```text
+//!   time     ──┬──┬──┬──┬──║──┬──┬──┬──┬──║──   │ edge of a window   ║ edge of a block
+//!   window         (──────────────]
+//!                  front    back
+//! ```
+//! Before this time, each pane is joined with all later panes of its block (front); after it, the panes are joined one by one
+//! (back). So each pane is joined at most twice, even if it belongs to many windows; each window needs one more join; and
+//! nothing is subtracted (J. Gil, M. Werman, "Computing 2-D Min, Median, and Max Filters", IEEE PAMI 15 (1993), section II).
+//!
+//! The edges do not depend on the first and the last window that is asked for. Together with the rule that adjacent samples are
+//! digested as one run, the bits of a result depend only on the samples of its window, the times and the length of the windows,
+//! and on the summaries that were read. A cache of results needs that (`docs/adr/0019-result-cache.md`).
 //!
 //! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!
@@ -19,14 +28,15 @@ use crate::Error;
 
 use super::STALE;
 use super::digest::Digest;
-use super::series::{Cursor, Passed, Piece};
+use super::series::{At, Cursor, Passed, Piece, Run};
 use super::window::{Bounds, Frame, Visits};
 
 /// The panes of the current window, each with its end. A pane is removed when the window starts at or after the end of
 /// the pane.
 pub struct Panes<D> {
-    /// The oldest pane is last. Each pane is joined with the front panes after it in time.
+    /// The panes before the edge of a block. The oldest pane is last. Each pane is joined with the front panes after it in time.
     front: Vec<(Timestamp, D)>,
+    /// The panes after it.
     back: Vec<(Timestamp, D)>,
     /// The join of all panes of the back.
     joined: Option<D>,
@@ -37,6 +47,12 @@ impl<D: Digest> Panes<D> {
         Self { front: Vec::new(), back: Vec::new(), joined: None }
     }
 
+    fn clear(&mut self) {
+        self.front.clear();
+        self.back.clear();
+        self.joined = None;
+    }
+
     pub fn push(&mut self, end: Timestamp, digest: D) {
         match &mut self.joined {
             Some(joined) => joined.join(&digest),
@@ -45,26 +61,26 @@ impl<D: Digest> Panes<D> {
         self.back.push((end, digest));
     }
 
-    /// Removes panes that end at or before the start of a window.
+    /// Removes panes that end at or before the start of a window. If no pane of the front is left, the back becomes the front.
     pub fn leave(&mut self, start: Timestamp) {
         if self.back.last().is_some_and(|(end, _)| *end <= start) {
-            self.front.clear();
-            self.back.clear();
-            self.joined = None;
-            return;
+            return self.clear();
         }
-        let left = |front: &mut Vec<(Timestamp, D)>| {
-            while front.pop_if(|(end, _)| *end <= start).is_some() {}
-        };
-        left(&mut self.front);
+        self.leave_front(start);
         if self.front.is_empty() {
             self.turn_over();
-            left(&mut self.front);
+            self.leave_front(start);
         }
     }
 
+    fn leave_front(&mut self, start: Timestamp) {
+        while self.front.pop_if(|(end, _)| *end <= start).is_some() {}
+    }
+
+    /// The back becomes the front.
     fn turn_over(&mut self) {
         self.joined = None;
+        self.front.clear();
         for (end, mut digest) in self.back.drain(..).rev() {
             if let Some((_, later)) = self.front.last() {
                 digest.join(later);
@@ -86,9 +102,9 @@ impl<D: Digest> Panes<D> {
     }
 }
 
-/// Up to this number of samples per window, windows are digested separately. With this number, the panes cost as much
-/// as reading the samples again.
-const WINDOW_SAMPLES_MAX: f64 = 64.0;
+/// A window with at most this number of samples is digested alone. With this number, the panes cost as much as reading the
+/// samples again.
+const WINDOW_SAMPLES_MAX: usize = 64;
 
 /// The result of `read` for the digest of each window. It is [`STALE`] if the window is empty or `read` returns `None`.
 pub fn slide<D: Digest>(
@@ -98,35 +114,29 @@ pub fn slide<D: Digest>(
     read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
 ) -> Result<Vec<f64>, Error> {
     let (range, step) = (frame.ranges.range, frame.grid.step);
-    if range / 2 <= step || samples_within(pieces, range) <= WINDOW_SAMPLES_MAX {
-        each_alone(pieces, frame, visits, read)
-    } else {
-        in_panes(pieces, frame, visits, read)
-    }
+    let alone_max = if range / 2 <= step { usize::MAX } else { WINDOW_SAMPLES_MAX };
+    digest_windows(pieces, frame, visits, read, alone_max)
 }
 
-/// Estimated number of samples in a window of `range` ns if samples are spread evenly.
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn samples_within(pieces: &[Piece], range: i64) -> f64 {
-    let (first, last) = (pieces.first().and_then(Piece::first), pieces.last().and_then(Piece::last));
-    let (Some(first), Some(last)) = (first, last) else { return 0.0 };
-    let samples: usize = pieces.iter().map(Piece::len).sum();
-    samples as f64 * (range as f64 / (last.abs_diff(first) as f64).max(1.0)).min(1.0)
-}
-
-fn each_alone<D: Digest>(
+fn digest_windows<D: Digest>(
     pieces: &[Piece],
     frame: &Frame<'_>,
     visits: &mut Visits<'_>,
     read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    alone_max: usize,
 ) -> Result<Vec<f64>, Error> {
-    let mut cursor = Cursor::new(pieces);
+    let mut window = Counted::new(pieces);
+    let mut slide: Slide<'_, D> = Slide::new(frame);
     let mut parameters = vec![0.0; frame.parameters.len()];
     let mut points = Vec::with_capacity(frame.grid.count);
     for step in 0..frame.grid.count {
         let bounds = frame.bounds(step);
-        cursor.pass(bounds.start, |_| {}).map_err(|_| cut())?;
-        let digest = digest_until::<D>(&mut cursor.clone(), bounds.end, visits)?;
+        let digest = if window.samples(&bounds)? <= alone_max {
+            slide.is_current = false;
+            digest_until::<D>(&mut window.start.clone(), bounds.end, visits)?
+        } else {
+            slide.window(&window.start, &bounds, visits)?
+        };
         frame.parameters_at(step, &mut parameters);
         let value = digest.and_then(|digest| read(&digest, &bounds, &parameters));
         points.push(value.unwrap_or(STALE));
@@ -134,64 +144,148 @@ fn each_alone<D: Digest>(
     Ok(points)
 }
 
-fn in_panes<D: Digest>(
-    pieces: &[Piece],
-    frame: &Frame<'_>,
-    visits: &mut Visits<'_>,
-    read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
-) -> Result<Vec<f64>, Error> {
-    let mut cursor = Cursor::new(pieces);
-    let mut panes = Panes::new();
-    // The next window whose start cuts a pane.
-    let mut cutter = 1;
-    let mut parameters = vec![0.0; frame.parameters.len()];
-    let mut points = Vec::with_capacity(frame.grid.count);
-    for step in 0..frame.grid.count {
-        let bounds = frame.bounds(step);
-        panes.leave(bounds.start);
-        cursor.pass(bounds.start, |_| {}).map_err(|_| cut())?;
-        cutter = cutter.max(step + 1);
-        while cutter < frame.grid.count {
-            let start = frame.bounds(cutter).start;
-            if start >= bounds.end {
-                break;
-            }
-            if let Some(pane) = digest_until(&mut cursor, start, visits)? {
-                panes.push(start, pane);
-            }
-            cutter += 1;
-        }
-        if let Some(pane) = digest_until(&mut cursor, bounds.end, visits)? {
-            panes.push(bounds.end, pane);
-        }
-        frame.parameters_at(step, &mut parameters);
-        let value = panes.all().and_then(|digest| read(&digest, &bounds, &parameters));
-        points.push(value.unwrap_or(STALE));
-    }
-    Ok(points)
+/// Counts the samples of each window.
+struct Counted<'s> {
+    start: Cursor<'s>,
+    end: Cursor<'s>,
+    before_start: usize,
+    before_end: usize,
 }
 
-/// Digests the samples up to and including the time `end`.
-fn digest_until<D: Digest>(
-    cursor: &mut Cursor<'_>,
+impl<'s> Counted<'s> {
+    fn new(pieces: &'s [Piece]) -> Self {
+        Self { start: Cursor::new(pieces), end: Cursor::new(pieces), before_start: 0, before_end: 0 }
+    }
+
+    /// Moves to the next window. Samples that are known only by a summary are not counted.
+    fn samples(&mut self, bounds: &Bounds) -> Result<usize, Error> {
+        let count = |cursor: &mut Cursor<'s>, until, sum: &mut usize| {
+            let add = |passed: Passed<'_>| {
+                if let Passed::Run(run) = passed {
+                    *sum += run.values.len();
+                }
+            };
+            cursor.pass(until, add).map_err(|_| cut())
+        };
+        count(&mut self.start, bounds.start, &mut self.before_start)?;
+        count(&mut self.end, bounds.end, &mut self.before_end)?;
+        Ok(self.before_end.saturating_sub(self.before_start))
+    }
+}
+
+/// The panes of the current window of a series.
+struct Slide<'s, D> {
+    panes: Panes<D>,
+    cursor: Cursor<'s>,
+    edges: Edges,
+    /// The edge between front and back.
+    middle: Timestamp,
+    /// Whether the panes are those of the previous window.
+    is_current: bool,
+}
+
+impl<'s, D: Digest> Slide<'s, D> {
+    fn new(frame: &Frame<'_>) -> Self {
+        let edges = Edges::of(frame);
+        Self {
+            panes: Panes::new(),
+            cursor: Cursor::new(&[]),
+            edges,
+            middle: Timestamp::MIN,
+            is_current: false,
+        }
+    }
+
+    /// Moves to a window, whose samples begin at `start`. Returns its digest.
+    fn window(
+        &mut self,
+        start: &Cursor<'s>,
+        bounds: &Bounds,
+        visits: &mut Visits<'_>,
+    ) -> Result<Option<D>, Error> {
+        if !self.is_current {
+            self.panes.clear();
+            self.cursor = start.clone();
+            self.middle = Timestamp::MIN;
+            self.is_current = true;
+        }
+        let middle = self.edges.middle(bounds);
+        if self.middle != middle {
+            self.fill(middle, visits)?;
+            self.panes.turn_over();
+            self.middle = middle;
+        }
+        self.panes.leave_front(bounds.start);
+        self.fill(bounds.end, visits)?;
+        Ok(self.panes.all())
+    }
+
+    fn fill(&mut self, until: Timestamp, visits: &mut Visits<'_>) -> Result<(), Error> {
+        while let Some(next) = self.cursor.next().filter(|next| *next <= until) {
+            let end = self.edges.after(next).min(until);
+            if let Some(pane) = digest_until(&mut self.cursor, end, visits)? {
+                self.panes.push(end, pane);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The times that separate panes: the starts and ends of all windows, also of those before and after the query.
+struct Edges {
+    step: i64,
+    range: i64,
+    /// The end of any window; `None` if all windows are the same.
+    end: Option<Timestamp>,
+}
+
+impl Edges {
+    fn of(frame: &Frame<'_>) -> Self {
+        let end = frame.ranges.reference.fixed.is_none().then(|| frame.bounds(0).end);
+        Self { step: frame.grid.step.max(1), range: frame.ranges.range.max(1), end }
+    }
+
+    /// The edge of a block in a window: after its start, and at its end at the latest.
+    fn middle(&self, bounds: &Bounds) -> Timestamp {
+        bounds.end - bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed())
+    }
+
+    /// The first edge at or after a time.
+    fn after(&self, at: Timestamp) -> Timestamp {
+        let Some(end) = self.end else { return Timestamp::MAX };
+        let until = |edge: i64| {
+            let distance = match edge.checked_sub(at) {
+                Some(distance) => distance.rem_euclid(self.step),
+                // The same, for a distance of more than 292 years.
+                None => {
+                    edge.rem_euclid(self.step).saturating_sub(at.rem_euclid(self.step)).rem_euclid(self.step)
+                }
+            };
+            at.saturating_add(distance)
+        };
+        until(end).min(until(end.saturating_sub(self.range)))
+    }
+}
+
+/// Digests the samples up to and including the time `end`. Samples without a summary between them are one run, so that the
+/// boundaries of chunks do not matter.
+fn digest_until<'s, D: Digest>(
+    cursor: &mut Cursor<'s>,
     end: Timestamp,
     visits: &mut Visits<'_>,
 ) -> Result<Option<D>, Error> {
-    let mut pane: Option<D> = None;
-    let mut unknown = false;
-    let mut seen = 1;
-    let add = |passed: Passed<'_>| {
-        let digest = match passed {
-            Passed::Run(run) => {
-                seen += run.values.len();
-                Some(D::of(&run))
-            }
-            Passed::Summary(summary) => D::of_summary(summary),
-        };
-        match (&mut pane, digest) {
-            (Some(pane), Some(digest)) => pane.join(&digest),
-            (None, Some(digest)) => pane = Some(digest),
-            (_, None) => unknown = true,
+    let mut all: Option<D> = None;
+    let mut run = Joined::None;
+    let (mut unknown, mut seen) = (false, 1);
+    let add = |passed: Passed<'s>| match passed {
+        Passed::Run(next) => {
+            seen += next.values.len();
+            run.add(next);
+        }
+        Passed::Summary(summary) => {
+            let digests = [std::mem::replace(&mut run, Joined::None).digest(), D::of_summary(summary)];
+            unknown |= digests[1].is_none();
+            digests.into_iter().flatten().for_each(|digest| join(&mut all, digest));
         }
     };
     cursor.pass(end, add).map_err(|_| cut())?;
@@ -199,7 +293,52 @@ fn digest_until<D: Digest>(
     if unknown {
         return Err(Error::execution("internal: a summary where samples are needed"));
     }
-    Ok(pane)
+    if let Some(digest) = run.digest() {
+        join(&mut all, digest);
+    }
+    Ok(all)
+}
+
+fn join<D: Digest>(all: &mut Option<D>, later: D) {
+    match all {
+        Some(all) => all.join(&later),
+        None => *all = Some(later),
+    }
+}
+
+/// Adjacent runs of samples as one run. A single run is not copied.
+enum Joined<'s> {
+    None,
+    One(Run<'s>),
+    Several(Vec<Timestamp>, Vec<f64>),
+}
+
+impl<'s> Joined<'s> {
+    fn add(&mut self, next: Run<'s>) {
+        let copy = |run: &Run<'s>, at: &mut Vec<Timestamp>, values: &mut Vec<f64>| {
+            at.extend(run.iter().map(|(at, _)| at));
+            values.extend_from_slice(run.values);
+        };
+        match self {
+            Self::None => *self = Self::One(next),
+            Self::One(first) => {
+                let samples = 2 * (first.values.len() + next.values.len());
+                let (mut at, mut values) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
+                copy(first, &mut at, &mut values);
+                copy(&next, &mut at, &mut values);
+                *self = Self::Several(at, values);
+            }
+            Self::Several(at, values) => copy(&next, at, values),
+        }
+    }
+
+    fn digest<D: Digest>(&self) -> Option<D> {
+        match self {
+            Self::None => None,
+            Self::One(run) => Some(D::of(run)),
+            Self::Several(at, values) => Some(D::of(&Run { at: At::Explicit(at), values })),
+        }
+    }
 }
 
 pub fn cut() -> Error {
@@ -254,8 +393,8 @@ mod tests {
         let frame = Frame { ranges: &ranges, grid, parameters: &[] };
         let (params, all) = (Params::instant(0), AtomicUsize::new(0));
         let mut visits = Visits::new(&params, &all);
-        let alone = each_alone(pieces, &frame, &mut visits, read).unwrap();
-        let in_panes = in_panes(pieces, &frame, &mut visits, read).unwrap();
+        let alone = digest_windows(pieces, &frame, &mut visits, read, usize::MAX).unwrap();
+        let in_panes = digest_windows(pieces, &frame, &mut visits, read, 0).unwrap();
         for (step, (alone, pane)) in alone.iter().zip(&in_panes).enumerate() {
             let close =
                 alone.to_bits() == pane.to_bits() || (alone - pane).abs() <= 1e-9 * (1.0 + alone.abs());

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
-use tacho_store::{ChunkInfo, Damages, Read, Result, SampleAnswer, Store, Traces};
+use tacho_store::{Changes, ChunkInfo, Damages, Read, Result, SampleAnswer, Store, Traces};
 
 use super::token::Confinement;
 use super::{Access, Whole};
@@ -108,6 +108,16 @@ impl View {
     /// Number of series by kind. An upper bound for a confined access, because it counts all series of the store.
     pub fn series_count(&self) -> [usize; 3] {
         self.store.series_count()
+    }
+
+    /// The changes of all series of the store. They state times only.
+    pub fn changes(&self) -> &Changes {
+        self.store.changes()
+    }
+
+    /// As [`Store::expired_before`].
+    pub fn expired_before(&self) -> Vec<i64> {
+        self.store.expired_before()
     }
 
     pub fn lacks(&self, kind: Kind) -> Damages {

@@ -43,6 +43,8 @@ pub struct Config {
     pub requests_max: usize,
     pub connections_max: usize,
     pub request_time_max: Duration,
+    /// Memory limit of the results of range queries that are kept. 0 disables the cache.
+    pub query_cache_bytes_max: usize,
     /// Interval at which the server stores its own metrics. `None` disables this.
     pub selfwatch: Option<Duration>,
     /// Permits a server that [`Config::is_exposed`] describes.
@@ -130,11 +132,14 @@ const DISK_RESERVE_BYTES: u64 = 256 << 20;
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Default memory budget for records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
-/// The next four numbers limit defaults: each default is at most the usable memory divided by one of these numbers.
+/// Default memory limit of the cache of query results, bytes: some 100 panels with 40,000 points each.
+const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
+/// The next five numbers limit defaults: each default is at most the usable memory divided by one of these numbers.
 /// `BODY_SHARE` is large, because up to 16 bodies are in memory at once, and the records of a body take up to 48 times
 /// its size.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
+const QUERY_CACHE_SHARE: usize = 64;
 const INDEX_SHARE: usize = 4;
 const CHUNK_SHARE: usize = 4;
 /// Memory of a chunk in the embedded driver, bytes: 200 for its key, and another 200 while a segment file is sealed or opened.
@@ -211,6 +216,7 @@ impl Settings {
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,
             request_time_max: Duration::from_secs(self.request_seconds_max.unwrap_or(60)),
+            query_cache_bytes_max: query_cache_bytes(self.query_cache_bytes_max),
             selfwatch: Some(Duration::from_secs(self.selfwatch_seconds.unwrap_or(10)))
                 .filter(|d| !d.is_zero()),
             insecure_listen: self.insecure_listen.unwrap_or(false),
@@ -231,6 +237,11 @@ impl Settings {
         }
         Ok(config)
     }
+}
+
+/// Memory limit of the cache of query results; 0 disables the cache.
+fn query_cache_bytes(given: Option<usize>) -> usize {
+    given.unwrap_or_else(|| memory::share(QUERY_CACHE_SHARE, QUERY_CACHE_BYTES_MAX))
 }
 
 fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {

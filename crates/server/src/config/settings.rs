@@ -64,6 +64,7 @@ settings! {
     requests_max: usize,
     connections_max: usize,
     request_seconds_max: u64,
+    query_cache_bytes_max: usize,
     selfwatch_seconds: u64,
     series_max: usize,
     index_bytes_max: usize,

@@ -10,6 +10,7 @@ use super::answers::Answers;
 use super::decoders::Decoders;
 use super::executions::fetch::{LIGHT_BLOCK_BYTES_MAX, block_bytes_max};
 use super::origin;
+use super::prometheus::ResultCache;
 use super::route::Needs;
 use crate::access::{Access, Gate, View, Whole, Writer};
 use crate::config::{Config, memory};
@@ -49,6 +50,8 @@ pub struct App {
     pub(super) queries: Arc<Semaphore>,
     /// The single permit for heavy queries of all kinds, which need much memory. One heavy query runs at a time.
     pub(super) heavy: Arc<Semaphore>,
+    /// Results of range queries.
+    pub(super) results: Arc<ResultCache>,
     /// Memory limit for the execution blocks of one query, bytes.
     pub(super) block_bytes_max: usize,
     /// Memory limit for the execution blocks of a query that runs at the same time as a heavy query, bytes.
@@ -81,6 +84,7 @@ impl App {
         Arc::new(Self {
             started: clock.now(),
             snapshots: Snapshots::new(&config.data, store.clone(), clock.clone()),
+            results: ResultCache::new(config.query_cache_bytes_max, &metrics),
             config,
             store,
             gate,

@@ -3,6 +3,7 @@
 //! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them at an interval, by default every ten seconds.
 
 mod access;
+mod cache;
 mod control;
 #[cfg(test)]
 mod lint;
@@ -13,6 +14,7 @@ pub mod text;
 mod tls;
 mod upkeep;
 
+pub use cache::CacheFigures;
 use registry::{Collect, Counter, Family, Gauge, Histogram};
 
 /// All metrics of the server. A new metric is one field, one line in `default` and one in `families`.
@@ -42,6 +44,7 @@ pub struct Metrics {
     /// Number of such requests and of searches of entries that were cancelled, because their client disconnected or because of
     /// a timeout.
     pub queries_cancelled: Family<Counter, 0>,
+    pub cache: CacheFigures,
     pub tls: tls::TlsFigures,
     pub access: access::AccessFigures,
     pub control: control::ControlFigures,
@@ -111,6 +114,7 @@ impl Default for Metrics {
                 "PromQL queries, selections of series, searches of entries and analyses of executions that ended early: \
                  the client disconnected, or a timeout.",
             ),
+            cache: CacheFigures::default(),
             tls: tls::TlsFigures::default(),
             access: access::AccessFigures::default(),
             control: control::ControlFigures::default(),
@@ -140,6 +144,7 @@ impl Metrics {
             &self.queries_cancelled,
         ];
         own.into_iter()
+            .chain(self.cache.families())
             .chain(self.tls.families())
             .chain(self.access.families())
             .chain(self.control.families())

@@ -410,6 +410,18 @@ impl Job {
         self.columns.len()
     }
 
+    /// The same job in parts of at most this number of columns, so that several threads can share it. Each part decodes the times
+    /// again.
+    pub fn parts(mut self, columns_max: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        while self.columns.len() > columns_max {
+            let columns = self.columns.drain(..columns_max).collect();
+            parts.push(Self { columns, header: self.header.clone(), chunk: self.chunk.clone(), ..self });
+        }
+        parts.push(self);
+        parts
+    }
+
     /// Decodes the times once, then the wanted columns.
     pub fn run(&self, range: TimeRange, done: &mut Done) {
         if let Err(error) = self.decode(range, done) {

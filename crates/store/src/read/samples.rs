@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tacho_chunk::Chunk;
 use tacho_model::{Kind, Labels, SeriesId, TimeRange, Windows};
@@ -40,6 +40,9 @@ const SHORT_ROWS_MAX: usize = 4;
 const VALUES_INLINE_MAX: usize = 1 << 16;
 /// Values per thread when several threads decode a unit.
 const VALUES_A_THREAD: usize = 1 << 16;
+/// Parts of the columns per thread, and the least number of columns of a part.
+const PARTS_A_THREAD: usize = 4;
+const PART_COLUMNS_MIN: usize = 4;
 
 /// Series with their chunks in the same partitions.
 #[derive(Default)]
@@ -403,28 +406,48 @@ async fn decode(
         wanted => wanted.min(cores()),
     };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
-    let mut tasks = Vec::with_capacity(count);
+    // Threads that are done early take more parts.
+    let part = (columns / (count * PARTS_A_THREAD)).max(PART_COLUMNS_MIN);
+    let divide = |(unit, job): (usize, Job)| job.parts(part).into_iter().map(move |job| (unit, job));
+    let jobs: Vec<(usize, Job)> = if count > 1 { jobs.into_iter().flat_map(divide).collect() } else { jobs };
+    let shared = Arc::new(SharedJobs { jobs, next: AtomicUsize::new(0) });
     // Dropped together with this future when the caller stops waiting. The tasks then stop.
     let wanted = Arc::new(());
-    let mut jobs = jobs.into_iter().peekable();
-    while jobs.peek().is_some() {
-        let (mut mine, mut taken) = (Vec::new(), 0);
-        while taken < columns.div_ceil(count)
-            && let Some(job) = jobs.next()
-        {
-            taken += job.1.columns();
-            mine.push(job);
-        }
-        let wanted = Arc::downgrade(&wanted);
-        tasks.push(threads.start(move || run(&mine, range, &|| wanted.strong_count() > 0)));
-    }
+    let start = |_| {
+        let (shared, wanted) = (shared.clone(), Arc::downgrade(&wanted));
+        threads.start(move || shared.run(range, &|| wanted.strong_count() > 0))
+    };
+    let tasks: Vec<_> = (0..count).map(start).collect();
     let mut all = Vec::new();
     for task in tasks {
         let ended = |e| Error::new(ErrorKind::Closed, "decoding did not end").caused_by(e);
         all.extend(task.join().await.map_err(ended)?);
     }
     drop(wanted);
-    Ok(all)
+    // The order of the jobs, whichever thread ran them.
+    all.sort_unstable_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, done)| done).collect())
+}
+
+/// Jobs that several threads share. Each thread takes one after the other.
+struct SharedJobs {
+    jobs: Vec<(usize, Job)>,
+    next: AtomicUsize,
+}
+
+impl SharedJobs {
+    /// The results with the numbers of their jobs. Stops when `is_wanted` returns false.
+    fn run(&self, range: TimeRange, is_wanted: &dyn Fn() -> bool) -> Vec<(usize, (usize, Done))> {
+        let mut all = Vec::new();
+        while is_wanted() {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((unit, job)) = self.jobs.get(number) else { break };
+            let mut done = Done::default();
+            job.run(range, &mut done);
+            all.push((number, (*unit, done)));
+        }
+        all
+    }
 }
 
 /// Runs jobs one after the other. Stops when `is_wanted` returns false, because the result would be discarded.

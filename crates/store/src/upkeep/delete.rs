@@ -6,6 +6,7 @@ use tacho_model::{Kind, Matcher, TimeRange};
 
 use super::Upkeep;
 use super::tombstones::Tombstone;
+use crate::changes::Change;
 use crate::index;
 use crate::mutation::Mutation;
 use crate::waiting::Waiter;
@@ -59,6 +60,7 @@ pub async fn delete(
         upkeep.store.driver.put(vec![tombstone.row()]).await?;
     }
     upkeep.store.tombstones.write().add(tombstone);
+    upkeep.store.changes.report(Change::Samples, range);
     upkeep.counts.deletions.add(1);
     tracing::info!(tombstone = id, through, %range, ?matchers, "deletion is in force");
     upkeep.store.inbox.wake();

@@ -36,6 +36,15 @@ impl Masks {
     }
 }
 
+impl Masks {
+    /// For each rule of retention: records of its series before this time are masked now.
+    pub fn expired_before(&self) -> Vec<Timestamp> {
+        let rules = &self.options.policies.retention;
+        let now = if rules.is_empty() { 0 } else { self.clock.now() };
+        rules.iter().map(|rule| now.saturating_sub_unsigned(rule.then)).collect()
+    }
+}
+
 /// Masks the records that are older than `keep`, in all generations.
 const fn expired(now: Timestamp, keep: u64) -> Mask {
     let last = now.saturating_sub_unsigned(keep).saturating_sub(1);

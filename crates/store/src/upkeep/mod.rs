@@ -59,6 +59,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, RwLock, oneshot, watch};
 
 use crate::Result;
+use crate::changes::Changes;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
 use crate::generation::Generations;
@@ -96,6 +97,7 @@ pub struct StoreParts {
     pub snapshots: Arc<Snapshots>,
     pub inbox: Arc<Inbox>,
     pub sequence: Arc<Sequence>,
+    pub changes: Arc<Changes>,
     pub progress: watch::Receiver<Progress>,
 }
 

@@ -11,11 +11,13 @@
 
 use std::sync::Arc;
 
+use tacho_model::{Kind, TimeRange};
 use tokio::sync::RwLockReadGuard;
 
 use super::Upkeep;
 use super::replacement::RowReplacement;
 use super::snapshots::{Place, Snapshots};
+use crate::changes::Change;
 use crate::driver::{Delete, Table};
 use crate::keys::{sequence_row, stored_row};
 use crate::kinds::of_kind_mut;
@@ -60,6 +62,7 @@ pub async fn replace(
         upkeep.set_applied(&new, tombstone);
     }
     let change = snapshots.publish(&new, &replaced);
+    replacements.iter().for_each(|replacement| report_change(upkeep, replacement));
     drop(gate);
     replacements.iter().for_each(|replacement| count(upkeep, replacement));
     snapshots.wait_for_older(change).await;
@@ -79,6 +82,20 @@ pub async fn replace(
         ErrorKind::Unavailable,
         format!("{rows} rows that were replaced could not be deleted for now"),
     ))
+}
+
+/// Reports the change to readers that keep results. A merge changes samples only by rules that permit it: records that it drops
+/// are masked already.
+fn report_change(upkeep: &Upkeep, replacement: &RowReplacement) {
+    if replacement.kind != Kind::Sample {
+        return;
+    }
+    let policies = &upkeep.store.options.policies;
+    let is_exact = policies.semantic.is_empty() && policies.downsampling.is_empty();
+    let (kind, moved) = (if is_exact { Change::Chunks } else { Change::Samples }, policies.time_max());
+    let TimeRange { start, end } = replacement.times;
+    let times = TimeRange::new(start.saturating_sub_unsigned(moved), end.saturating_add_unsigned(moved));
+    upkeep.store.changes.report(kind, times);
 }
 
 /// Waits for the end of all reads that have already begun.

@@ -23,6 +23,8 @@ use crate::stats::Stored;
 #[derive(Clone, Debug)]
 pub struct RowReplacement {
     pub kind: Kind,
+    /// Times of the records of the replaced rows.
+    pub times: TimeRange,
     pub new: Vec<Row>,
     pub replaced: Vec<Place>,
     /// New rows without a chunk. They are deleted after the replaced rows.
@@ -70,6 +72,7 @@ impl<'a> RowBuilder<'a> {
             |(member, moved): &(u16, Movement)| Some((*self.series.get(usize::from(*member))?, *moved));
         let mut built = RowReplacement {
             kind: self.partition.kind,
+            times: TimeRange::new(first, sources.iter().map(|row| row.facts.end).max().unwrap_or(first)),
             new: Vec::new(),
             replaced: keys().map(|key| (self.partition.key(), key.encode())).collect(),
             empty: Vec::new(),

@@ -51,6 +51,10 @@ pub struct Flags {
     /// Time limit of a request, and of sending each 64 KiB of its answer, seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     request_seconds_max: Option<u64>,
+    /// Memory limit of the results of range queries that are kept for repeated questions, bytes; 0 for none [default: 1/64 of
+    /// the memory, at most 67108864]
+    #[arg(long, value_name = "BYTES")]
+    query_cache_bytes_max: Option<usize>,
     /// Interval at which the server stores its own metrics, seconds; 0 for never [default: 10]
     #[arg(long, value_name = "SECONDS")]
     selfwatch_seconds: Option<u64>,
@@ -102,6 +106,7 @@ impl From<Flags> for Settings {
             requests_max: flags.requests_max,
             connections_max: flags.connections_max,
             request_seconds_max: flags.request_seconds_max,
+            query_cache_bytes_max: flags.query_cache_bytes_max,
             selfwatch_seconds: flags.selfwatch_seconds,
             series_max: flags.series_max,
             index_bytes_max: flags.index_bytes_max,

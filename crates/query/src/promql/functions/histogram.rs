@@ -44,7 +44,7 @@ fn distribution<'d>(
 ) -> Result<Value<'d>, Error> {
     let mut results = Vec::new();
     for (labels, mut members) in histograms(rows, canvas.labels)? {
-        members.sort_by(|(a, _), (b, _)| by_value(a, b));
+        members.sort_by(|(a, one), (b, other)| by_value(a, b).then_with(|| one.labels.cmp(&other.labels)));
         let mut buckets: Vec<Bucket> = Vec::with_capacity(members.len());
         let points = (0..canvas.grid.count).map(|step| {
             buckets.clear();

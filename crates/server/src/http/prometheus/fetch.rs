@@ -8,18 +8,56 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_model::{Kind, Labels, SeriesId};
 use tacho_query::Cancel;
-use tacho_query::promql::{Limits, Piece, Selection, SeriesData};
+use tacho_query::promql::{self, Limits, Piece, Selection, SeriesData};
 use tacho_store::{Damages, ErrorKind, ReadReport};
 
 use crate::access::View;
 use crate::http::error::ApiError;
 
+/// The pieces that were read of one series.
+type Pieces = (Arc<Labels>, Vec<tacho_store::Piece>);
+
 /// The data of each selection, in order, and the cost of reading them.
 #[derive(Default)]
 pub struct Fetched {
-    pub data: Vec<Vec<SeriesData>>,
+    data: Vec<Vec<Pieces>>,
     pub report: ReadReport,
     /// Unreadable records.
+    pub damages: Damages,
+}
+
+impl Fetched {
+    pub fn samples(&self) -> usize {
+        self.data.iter().flatten().flat_map(|(_, pieces)| pieces).map(count).sum()
+    }
+
+    pub fn series(&self) -> usize {
+        self.data.iter().map(Vec::len).sum()
+    }
+
+    /// The data with floats as values, which a query needs. Millions of integers are converted on several cores.
+    pub fn floats(self) -> Floats {
+        let samples = self.samples();
+        let convert =
+            |(labels, pieces): Pieces| SeriesData { labels, pieces: pieces.into_iter().map(piece).collect() };
+        let data = self.data.into_iter().map(|series| promql::each_of(series, samples, convert)).collect();
+        Floats { data, samples, report: self.report, damages: self.damages }
+    }
+}
+
+/// Number of samples in memory.
+fn count(piece: &tacho_store::Piece) -> usize {
+    match piece {
+        tacho_store::Piece::Samples { values, .. } => values.len(),
+        tacho_store::Piece::Summary(_) => 0,
+    }
+}
+
+/// The data of each selection as floats.
+pub struct Floats {
+    pub data: Vec<Vec<SeriesData>>,
+    pub samples: usize,
+    pub report: ReadReport,
     pub damages: Damages,
 }
 
@@ -71,14 +109,16 @@ pub async fn selections(
         })?;
         fetched.report += answer.report;
         fetched.damages.extend(answer.damages);
-        let data = |((_, labels), pieces): (&(_, Arc<Labels>), Vec<_>)| SeriesData {
-            labels: labels.clone(),
-            pieces: pieces.into_iter().map(piece).collect(),
-        };
-        let series = found.iter().zip(answer.series).map(data);
-        fetched.data.push(series.filter(|series| !series.is_empty()).collect());
+        let series = found.iter().zip(answer.series).map(|((_, labels), pieces)| (labels.clone(), pieces));
+        let has_data =
+            |(_, pieces): &Pieces| pieces.iter().any(|piece| count(piece) > 0 || is_summary(piece));
+        fetched.data.push(series.filter(has_data).collect());
     }
     Ok(fetched)
+}
+
+const fn is_summary(piece: &tacho_store::Piece) -> bool {
+    matches!(piece, tacho_store::Piece::Summary(_))
 }
 
 /// Converts a piece to floats. Integers above 2^53 are rounded, because PromQL computes with f64.

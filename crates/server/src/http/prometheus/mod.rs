@@ -4,6 +4,7 @@
 //! series and labels.
 
 mod answer;
+mod cache;
 mod envelope;
 mod fetch;
 mod question;
@@ -24,6 +25,8 @@ use super::turn::{Asked, Running, turn};
 use crate::access::{Access, View};
 use crate::http::app::App;
 use crate::http::route::{Need, Route};
+use cache::Looked;
+pub(super) use cache::ResultCache;
 use envelope::{Answer, success};
 use question::Question;
 use stats::{Step, Watch};
@@ -73,6 +76,20 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     }
     let limit = params.count("limit")?.filter(|n| *n > 0);
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
+    let fill = if wants_stats || !uses_cache(params)? {
+        None
+    } else {
+        match app.results.look(app.view(&access), &access, &text, &at) {
+            Looked::Answered(output) => return Ok(answer::Answer::new(output, limit)?.into_response()),
+            Looked::Missing(steps, fill) => {
+                if fill.is_partial() {
+                    (at.start, at.end) = (steps.start, steps.end);
+                }
+                Some(fill)
+            }
+            Looked::Off => None,
+        }
+    };
     let turn = turn(&app.queries).await?;
     watch.ends(Step::Queue);
     // `asked` is dropped together with this future when the client disconnects or the request times out.
@@ -81,10 +98,21 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     at.cancel = asked.cancel.clone();
     let (is_light, series_inline_max) = (is_light(&app.view(&access), &text), series_inline_max(&text));
     let question =
-        Question { access, text, at, is_light, series_inline_max, limit, wants_stats, watch, running };
+        Question { access, text, at, is_light, series_inline_max, limit, wants_stats, fill, watch, running };
     let answer = question.answer(app, turn).await;
     asked.answered();
     answer
+}
+
+/// The parameter `cache`: `false` computes all steps, and keeps none of them.
+fn uses_cache(params: &Params) -> Result<bool, ApiError> {
+    match params.get("cache") {
+        None | Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => {
+            Err(ApiError::bad(format!("invalid parameter \"cache\": {other:?} is neither true nor false")))
+        }
+    }
 }
 
 /// Whether parsing the query and finding its series takes microseconds: no pattern takes long to compile, and the index is

@@ -14,11 +14,12 @@
 
 use tacho_api::export::Thinned;
 use tacho_query::ErrorKind;
-use tacho_query::promql::{self, Limits, Output, Plan, SeriesData};
+use tacho_query::promql::{self, Limits, Output, Plan, Reach};
 
 use super::answer;
+use super::cache::Fill;
 use super::envelope::Answer;
-use super::fetch::{self, Failed, Fetched, Series};
+use super::fetch::{self, Failed, Floats, Series};
 use super::stats::{Step, Watch};
 use crate::access::{Access, Reason};
 use crate::http::app::App;
@@ -56,6 +57,8 @@ pub struct Question {
     /// Limit on the series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
+    /// Takes the results. It has the other steps of the query, if only some of them are computed.
+    pub fill: Option<Box<Fill>>,
     pub watch: Watch,
     #[expect(dead_code, reason = "only its drop has an effect")]
     pub running: Running,
@@ -149,7 +152,7 @@ impl Attempt {
             Err(Failed::Other(error)) => return Err(error),
         };
         let samples = fetched.samples();
-        let series: usize = fetched.data.iter().map(Vec::len).sum();
+        let series = fetched.series();
         let work = samples.saturating_add(self.plan.steps().saturating_mul(series + 1));
         if self.heavy == Heavy::Free && work <= LIGHT_POINTS_MAX {
             // Evaluation may take long, so the permit for heavy queries is released before it.
@@ -162,15 +165,22 @@ impl Attempt {
             // Windows may visit the same samples thousands of times, so visits are limited, too.
             let visits_max = limits.visits_max.min(WORK_INLINE_MAX);
             self.plan.set_limits(Limits { visits_max, ..limits.clone() });
-            let output = self.plan.evaluate(&fetched.data);
+            let floats = fetched.floats();
+            let output = self.plan.evaluate(&floats.data);
             self.plan.set_limits(limits);
             if !output.as_ref().is_err_and(|error| error.kind == ErrorKind::Limit) {
-                return Ok(self.tried(output, fetched));
+                return Ok(self.tried(output, floats));
             }
+            return away(move || {
+                let output = self.plan.evaluate(&floats.data);
+                self.tried(output, floats)
+            })
+            .await;
         }
         away(move || {
-            let output = self.plan.evaluate(&fetched.data);
-            self.tried(output, fetched)
+            let floats = fetched.floats();
+            let output = self.plan.evaluate(&floats.data);
+            self.tried(output, floats)
         })
         .await
     }
@@ -188,14 +198,21 @@ impl Attempt {
         Tried::Over(Box::new(self), error)
     }
 
-    fn tried(mut self, output: Result<Output, tacho_query::Error>, fetched: Fetched) -> Tried {
-        let samples = fetched.samples();
-        let Fetched { data, report, damages } = fetched;
+    fn tried(mut self, output: Result<Output, tacho_query::Error>, floats: Floats) -> Tried {
+        let Floats { data, samples, report, damages } = floats;
         drop(data);
         let output = match output {
             Ok(output) => output,
             Err(error) if error.kind == ErrorKind::Limit => return self.over(error.into()),
             Err(error) => return Tried::Answered(Err(error.into())),
+        };
+        let is_whole = damages.is_empty() && report.thinned.is_none();
+        let output = match (output, &self.question.fill) {
+            (Output::Matrix(series), Some(fill)) => {
+                let reach = Reach::of(&self.plan).filter(|_| is_whole);
+                Output::Matrix(fill.complete(series, reach))
+            }
+            (output, _) => output,
         };
         let mut answer = match answer::Answer::new(output, self.question.limit) {
             Ok(answer) => answer,
@@ -212,12 +229,6 @@ impl Attempt {
         let response = answer.into_response();
         self.turns.clear();
         Tried::Answered(Ok(response))
-    }
-}
-
-impl Fetched {
-    fn samples(&self) -> usize {
-        self.data.iter().flatten().map(SeriesData::len).sum()
     }
 }
 

@@ -1,0 +1,59 @@
+"""The order of part C: all systems get the data of a fleet, then each question is asked of all systems in turn."""
+
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+from ...common.client import HttpError
+from ...common.machine import load_average
+from ...store.data.devops import devops
+from ...store.measure import load
+from ...store.systems import Prometheus
+from ...store.systems.base import System
+from ...store.systems.promql import PromQL
+from .measure import HEAVY_CLIENTS, heavy_ms, light_p99_ms, repeated
+
+HOSTS, HOSTS_FULL = 100, 1_000
+HOURS = 24.0
+FAILURES = (OSError, HttpError, RuntimeError)
+
+
+def run(hosts: int, seed: int, cache: Path, folder: Path, kinds: list[type[System]]) -> dict:
+    """Prometheus takes no line protocol, and has no cache; it does not take part."""
+    dataset = devops(hosts, HOURS, seed)
+    print(f"queries: {dataset.title}", flush=True)
+    costs, failed = {}, {}
+    for kind in kinds:
+        if kind is Prometheus:
+            continue
+        system = kind(cache, folder / kind.name, dataset)
+        try:
+            costs[system.name] = _measured(system)
+            print(f"  {system.title}: {costs[system.name]}", flush=True)
+        except FAILURES as failure:
+            failed[system.name] = str(failure)
+            print(f"  {system.title}: failed: {failure}", flush=True)
+        finally:
+            system.stop()
+            shutil.rmtree(system.run, ignore_errors=True)
+    return {"title": dataset.title, "systems": costs, "failed": failed, "load_average_after": load_average()}
+
+
+def _measured(system: PromQL) -> dict:
+    load(system)
+    figures = asdict(repeated(system))
+    figures["heavy_ms"], figures["heavy_cpu_ms"] = heavy_ms(system)
+    figures["light_alone_ms_p99"] = light_p99_ms(system, 0)
+    figures["light_beside_ms_p99"] = light_p99_ms(system, HEAVY_CLIENTS)
+    system.stop()
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        # A process inherits the cores of the process that starts it.
+        system.start()
+    finally:
+        os.sched_setaffinity(0, cores)
+    figures["heavy_one_core_ms"], _ = heavy_ms(system)
+    figures["cores"] = len(cores)
+    return figures

@@ -1,0 +1,235 @@
+//! May the results of a range query be kept, and used for other ranges with the same steps?
+//!
+//! They may if the result at a step depends only on the time of the step and on the samples near to it, bit for bit: not on the
+//! other steps of the query. [`Reach::of`] accepts only forms for which this is known. It refuses:
+//! - `@`, which reads a fixed time at each step, and subqueries, whose steps are counted from other times;
+//! - functions that return a range vector (`derivative`, `moving_avg`, ...), and `dtw_over_time` and `sax_over_time`, which need
+//!   all series of the range;
+//! - functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last digit depends on how
+//!   the times of a chunk are stored, and a range may cut a chunk;
+//! - `label_replace` and `label_join`, and functions of windows that drop the names of several metrics
+//!   (`rate({__name__=~"a|b"}[5m])`): they fail if two series with the same labels have values at any two steps;
+//! - queries without a selector, because they are computed faster than found.
+//!
+//! The evaluation supports this: windows are digested independently of the other windows (`slide.rs`), and an aggregation adds
+//! its series in an order that does not depend on the steps ([`is_ordered`]).
+//!
+//! Step before: `plan.rs`. Step after: the caller, which keeps results.
+
+use tacho_model::{MatchOp, Matcher, NAME};
+
+use super::functions::{Apply, Function};
+use super::node::{Modifiers, Node, NodeId, Selector, Type};
+use super::plan::Plan;
+
+/// The samples on which the result at a step depends: those with `step - before < at <= step + after`, all in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    pub before: i64,
+    pub after: i64,
+    /// Whether the result also depends on the chunks that hold the samples, because summaries of chunks are read. It then differs
+    /// in the last digit.
+    pub uses_summaries: bool,
+}
+
+/// Functions whose last digit depends on how times are stored.
+const OF_LINES: [&str; 6] = [
+    "deriv",
+    "predict_linear",
+    "trend_intercept_over_time",
+    "trend_margin_over_time",
+    "trend_over_time",
+    "trend_p_over_time",
+];
+
+/// Functions of whole vectors whose results depend on one step only.
+const OF_STEPS: [&str; 13] = [
+    "absent",
+    "absent_over_time",
+    "histogram_fraction",
+    "histogram_quantile",
+    "pi",
+    "scalar",
+    "sort",
+    "sort_by_label",
+    "sort_by_label_desc",
+    "sort_desc",
+    "time",
+    "timestamp",
+    "vector",
+];
+
+impl Reach {
+    /// `None` if results must not be kept.
+    pub fn of(plan: &Plan) -> Option<Self> {
+        plan.params.step?;
+        let mut reach: Option<Self> = None;
+        for node in &plan.nodes {
+            let (selector, window) = match node {
+                Node::Instant { selector, .. } => (selector, plan.params.lookback),
+                Node::Range { selector, range } => (selector, *range),
+                other if is_of_one_step(&plan.nodes, other) => continue,
+                _ => return None,
+            };
+            let Modifiers { at: None, offset } = selector.modifiers else { return None };
+            let (before, after) = (offset.checked_add(window)?, offset.checked_neg()?);
+            let (before, after) =
+                reach.map_or((before, after), |reach| (before.max(reach.before), after.max(reach.after)));
+            reach = Some(Self { before, after, uses_summaries: false });
+        }
+        let uses_summaries = plan.selectors().iter().any(|selection| selection.windows.is_some());
+        reach.map(|reach| Self { uses_summaries, ..reach })
+    }
+}
+
+fn is_of_one_step(nodes: &[Node], node: &Node) -> bool {
+    match node {
+        Node::Number(_) | Node::Text(_) | Node::Negate(_) | Node::Binary(_) | Node::Aggregate(_) => true,
+        Node::Call { function, arguments, keeps_name } => match function.apply() {
+            Apply::Each(_) | Apply::EachWith(_) => true,
+            Apply::Window(_) => {
+                !OF_LINES.contains(&function.name) && (*keeps_name || reads_one_metric(nodes, arguments))
+            }
+            Apply::WindowNamed(_) => true,
+            Apply::Whole(_) => OF_STEPS.contains(&function.name),
+            Apply::Change(_) | Apply::ChangeNamed(_) => false,
+        },
+        Node::Instant { .. } | Node::Range { .. } | Node::Subquery { .. } => false,
+    }
+}
+
+fn reads_one_metric(nodes: &[Node], arguments: &[NodeId]) -> bool {
+    arguments.iter().all(|argument| match &nodes[*argument] {
+        Node::Range { selector, .. } => names_metric(selector),
+        _ => true,
+    })
+}
+
+fn names_metric(selector: &Selector) -> bool {
+    let names = |matcher: &Matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal;
+    selector.matchers.iter().any(names)
+}
+
+/// Whether the rows of a node are in the order of the series. Otherwise their order may depend on the step at which each of them
+/// has its first value.
+pub fn is_ordered(nodes: &[Node], id: NodeId) -> bool {
+    order(nodes, id) != Order::Any
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// In the order of the series, and of one metric: no two rows become equal if their name is dropped.
+    OneMetric,
+    Series,
+    Any,
+}
+
+fn order(nodes: &[Node], id: NodeId) -> Order {
+    let of_selector =
+        |selector: &Selector| if names_metric(selector) { Order::OneMetric } else { Order::Series };
+    let without_names = |inner: NodeId| match order(nodes, inner) {
+        Order::OneMetric => Order::OneMetric,
+        Order::Series | Order::Any => Order::Any,
+    };
+    match &nodes[id] {
+        Node::Instant { selector, .. } | Node::Range { selector, .. } => of_selector(selector),
+        Node::Negate(inner) => without_names(*inner),
+        Node::Binary(binary) if is_scalar(nodes, binary.left) => without_names(binary.right),
+        Node::Binary(binary) if is_scalar(nodes, binary.right) => without_names(binary.left),
+        Node::Call { function, arguments, keeps_name } => {
+            let is_range = |id: &&NodeId| matches!(nodes[**id], Node::Range { .. });
+            match (function.apply(), arguments.iter().find(is_range), arguments.first()) {
+                (Apply::Window(_), Some(range), _) if !keeps_name => without_names(*range),
+                (Apply::Window(_) | Apply::WindowNamed(_), Some(range), _) => order(nodes, *range),
+                (Apply::Each(_) | Apply::EachWith(_), _, Some(inner)) => without_names(*inner),
+                _ => Order::Any,
+            }
+        }
+        _ => Order::Any,
+    }
+}
+
+fn is_scalar(nodes: &[Node], id: NodeId) -> bool {
+    let returns_scalar = |function: &Function| function.returns == Type::Scalar;
+    match &nodes[id] {
+        Node::Number(_) => true,
+        Node::Call { function, .. } => returns_scalar(function),
+        Node::Negate(inner) => is_scalar(nodes, *inner),
+        Node::Binary(binary) => is_scalar(nodes, binary.left) && is_scalar(nodes, binary.right),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promql::{Params, parse};
+
+    const MINUTE: i64 = 60_000_000_000;
+
+    fn reach(text: &str) -> Option<Reach> {
+        let params = Params::range(0, 60 * MINUTE, MINUTE);
+        Reach::of(&parse(text).unwrap().plan(&params).unwrap())
+    }
+
+    #[test]
+    fn the_reach_covers_all_selectors() {
+        let exact = |before, after| Reach { before, after, uses_summaries: false };
+        let summed = |before, after| Reach { uses_summaries: true, ..exact(before, after) };
+        for (text, minutes) in [
+            ("up", exact(5, 0)),
+            ("up offset 1h", exact(65, -60)),
+            ("up offset -1h", exact(-55, 60)),
+            ("rate(a_total[10m])", exact(10, 0)),
+            ("rate(a_total[10m] offset -2m) / b", exact(8, 2)),
+            ("sum by (x) (avg_over_time(a[30m])) > 3", summed(30, 0)),
+            ("max(max_over_time({__name__=~'a|b', h='1'}[1m])) by (__name__)", summed(1, 0)),
+            ("histogram_quantile(0.9, sum by (le) (rate(h_bucket[5m])))", exact(5, 0)),
+            ("topk(3, a) or absent(b) + time()", exact(5, 0)),
+        ] {
+            let Reach { before, after, uses_summaries } = minutes;
+            let expect = Reach { before: before * MINUTE, after: after * MINUTE, uses_summaries };
+            assert_eq!(reach(text), Some(expect), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        for text in [
+            "up @ end()",
+            "up @ start()",
+            "up @ 60",
+            "rate(a_total[5m] @ end())",
+            "max_over_time(a[1h:1m])",
+            "max_over_time(derivative(a[1h]))",
+            "deriv(a[1h])",
+            "predict_linear(a[1h], 60)",
+            "rate({__name__=~'a|b'}[5m])",
+            "label_replace(a, 'b', '$1', 'c', '(.*)')",
+            "label_join(a, 'b', '-', 'c', 'd')",
+            "dtw_over_time(a[1h], b[1h])",
+            "time()",
+            "1 + 1",
+        ] {
+            assert_eq!(reach(text), None, "{text}");
+        }
+        let instant = parse("up").unwrap().plan(&Params::instant(0)).unwrap();
+        assert_eq!(Reach::of(&instant), None);
+    }
+
+    #[test]
+    fn rows_of_one_selector_are_ordered() {
+        let ordered = |text: &str| {
+            let nodes = parse(text).unwrap().nodes;
+            is_ordered(&nodes, nodes.len() - 1)
+        };
+        for text in ["a", "{a='b'}", "rate(a[5m])", "abs(-a)", "2 * (a > 3)", "last_over_time({a='b'}[1m])"] {
+            assert!(ordered(text), "{text}");
+        }
+        for text in
+            ["abs({a='b'})", "a + b", "sum by (x) (a)", "sort(a)", "rate({a='b'}[5m])", "rate(a[5m:1m])"]
+        {
+            assert!(!ordered(text), "{text}");
+        }
+    }
+}

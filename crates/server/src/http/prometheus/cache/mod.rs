@@ -1,0 +1,268 @@
+//! Keeps the results of range queries, so that a repeated or sliding question is not computed again.
+//!
+//! ```text
+//!   key       query, step, phase of the steps, lookback, selector and limit of the token
+//!   extent    the results from one step to another, the number of the last change before they were read
+//! ```
+//! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same
+//! bytes with the cache and without it. `tacho_query::promql::Reach` states on which samples a result depends, and refuses
+//! queries for which this is unknown. `docs/adr/0019-result-cache.md` has the reasons and the limits.
+//!
+//! Step before: `../mod.rs` has read the parameters of the query. Step after: `../question.rs` computes the missing steps.
+
+mod extent;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tacho_model::{TimeRange, Timestamp};
+use tacho_query::promql::{self, Output, Reach, Series};
+
+use crate::access::{Access, View};
+use crate::metrics::Metrics;
+use crate::metrics::registry::{Counter, Gauge};
+use extent::{Extent, Steps, Usable};
+
+/// An extent takes at most this part of the memory of the cache, so that one query does not evict all others.
+const EXTENT_SHARE: usize = 4;
+/// Memory of an extent apart from its series, bytes.
+const EXTENT_BYTES: usize = 512;
+
+/// Identifies results that are interchangeable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    text: String,
+    step: i64,
+    /// The remainder of the times of the steps, divided by the step.
+    phase: i64,
+    lookback: i64,
+    /// The selector of the token. Results of one selector are never used for another one.
+    selector: Option<String>,
+    /// The limit of the token. So a token does not get results that its limit refuses.
+    samples_max: usize,
+}
+
+/// The results of range queries.
+pub struct ResultCache {
+    bytes_max: usize,
+    kept: Mutex<Kept>,
+    figures: Figures,
+}
+
+struct Figures {
+    hits: Counter,
+    partial: Counter,
+    misses: Counter,
+    bypasses: Counter,
+    evictions: Counter,
+    bytes: Gauge,
+}
+
+#[derive(Default)]
+struct Kept {
+    extents: HashMap<Arc<Key>, Held>,
+    /// Keys by their last use.
+    used: BTreeMap<u64, Arc<Key>>,
+    uses: u64,
+    bytes: usize,
+}
+
+struct Held {
+    extent: Arc<Extent>,
+    used: u64,
+    bytes: usize,
+}
+
+/// The result of a look into the cache.
+pub enum Looked {
+    /// All steps are there.
+    Answered(Output),
+    /// These steps must be computed, and then passed to [`Fill::complete`].
+    Missing(TimeRange, Box<Fill>),
+    /// The cache must not be used.
+    Off,
+}
+
+/// Completes the results of a query, and keeps them.
+pub struct Fill {
+    cache: Arc<ResultCache>,
+    view: View,
+    key: Key,
+    asked: Steps,
+    missing: Steps,
+    /// The results of the other steps.
+    there: Vec<Series>,
+    /// The number of the last change before the read.
+    change: u64,
+    /// The edges of retention before the read.
+    expired: Vec<Timestamp>,
+}
+
+impl ResultCache {
+    pub fn new(bytes_max: usize, metrics: &Metrics) -> Arc<Self> {
+        let of = &metrics.cache;
+        let requests = |result| of.requests.with([result]);
+        let figures = Figures {
+            hits: requests("hit"),
+            partial: requests("partial"),
+            misses: requests("miss"),
+            bypasses: requests("bypass"),
+            evictions: of.evictions.with([]),
+            bytes: of.bytes.with([]),
+        };
+        Arc::new(Self { bytes_max, kept: Mutex::default(), figures })
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks for the results of a query.
+    pub fn look(self: &Arc<Self>, view: View, access: &Access, text: &str, at: &promql::Params) -> Looked {
+        let Some((asked, key)) = self.question(access, text, at) else {
+            self.figures.bypasses.add(1);
+            return Looked::Off;
+        };
+        // The state of the store is taken before the results are checked, and before missing ones are read.
+        let (change, expired) = (view.changes().last(), view.expired_before());
+        let extent = self.kept().get(&key);
+        let usable = extent.as_deref().and_then(|extent| extent.usable(&asked, view.changes(), &expired));
+        let (result, missing, there) = match (extent, usable) {
+            (Some(extent), Some(Usable { steps, missing: None })) => {
+                self.figures.hits.add(1);
+                return Looked::Answered(Output::Matrix(extent.cut(&steps)));
+            }
+            (Some(extent), Some(Usable { steps, missing: Some(missing) })) => {
+                (&self.figures.partial, missing, extent.cut(&steps))
+            }
+            _ => (&self.figures.misses, asked, Vec::new()),
+        };
+        result.add(1);
+        let range = TimeRange::new(missing.first, missing.last);
+        let cache = self.clone();
+        Looked::Missing(range, Box::new(Fill { cache, view, key, asked, missing, there, change, expired }))
+    }
+
+    /// The steps and the key of a query; `None` if it is not for the cache.
+    fn question(&self, access: &Access, text: &str, at: &promql::Params) -> Option<(Steps, Key)> {
+        let step = at.step.filter(|step| *step > 0 && self.bytes_max > 0)?;
+        if at.end < at.start || text.len() > at.limits.query_bytes_max {
+            return None;
+        }
+        let asked = Steps::of(at.start, at.end, step)?;
+        if asked.count() > at.limits.steps_max {
+            return None;
+        }
+        let selector = access.confinement().map(|confinement| confinement.text.clone());
+        let key = Key {
+            text: without_blanks(text),
+            step,
+            phase: at.start.rem_euclid(step),
+            lookback: at.lookback,
+            selector,
+            samples_max: at.limits.samples_max,
+        };
+        Some((asked, key))
+    }
+
+    fn insert(&self, key: Key, extent: Extent) {
+        let bytes = EXTENT_BYTES + key.text.len() + extent.bytes();
+        let mut kept = self.kept();
+        kept.remove(&key);
+        if bytes <= self.bytes_max / EXTENT_SHARE {
+            kept.add(key, extent, bytes);
+        }
+        while kept.bytes > self.bytes_max
+            && let Some((_, oldest)) = kept.used.pop_first()
+        {
+            kept.remove(&oldest);
+            self.figures.evictions.add(1);
+        }
+        self.figures.bytes.set(i64::try_from(kept.bytes).unwrap_or(i64::MAX));
+    }
+}
+
+impl Kept {
+    fn get(&mut self, key: &Key) -> Option<Arc<Extent>> {
+        let held = self.extents.get_mut(key)?;
+        let name = self.used.remove(&held.used)?;
+        self.uses += 1;
+        held.used = self.uses;
+        self.used.insert(self.uses, name);
+        Some(held.extent.clone())
+    }
+
+    fn add(&mut self, key: Key, extent: Extent, bytes: usize) {
+        let key = Arc::new(key);
+        self.uses += 1;
+        self.used.insert(self.uses, key.clone());
+        self.bytes += bytes;
+        self.extents.insert(key, Held { extent: Arc::new(extent), used: self.uses, bytes });
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(held) = self.extents.remove(key) {
+            self.used.remove(&held.used);
+            self.bytes -= held.bytes;
+        }
+    }
+}
+
+impl Fill {
+    /// Whether only some of the steps are missing.
+    pub fn is_partial(&self) -> bool {
+        self.missing != self.asked
+    }
+
+    /// Adds the results of the missing steps to those that were there. Keeps all of them if `reach` is known.
+    pub fn complete(&self, computed: Vec<Series>, reach: Option<Reach>) -> Vec<Series> {
+        let is_later = self.missing.first > self.asked.first;
+        let all = if self.there.is_empty() {
+            computed
+        } else if is_later {
+            extent::joined(self.there.clone(), computed)
+        } else {
+            extent::joined(computed, self.there.clone())
+        };
+        if let Some(reach) = reach {
+            let after = self.view.expired_before();
+            let expired = self.expired.iter().zip(&after).map(|(a, b)| (*a.min(b), *a.max(b))).collect();
+            let extent =
+                Extent { steps: self.asked, series: all.clone(), change: self.change, expired, reach };
+            self.cache.insert(self.key.clone(), extent);
+        }
+        all
+    }
+}
+
+/// The text without blanks around it, and with one space for each sequence of blanks outside of literals. Texts with comments
+/// stay as they are.
+fn without_blanks(text: &str) -> String {
+    let text = text.trim();
+    if text.contains('#') {
+        return text.to_owned();
+    }
+    let (mut out, mut quote, mut is_escaped) = (String::with_capacity(text.len()), None, false);
+    for c in text.chars() {
+        match quote {
+            Some(open) => {
+                if c == open && !is_escaped {
+                    quote = None;
+                }
+                is_escaped = c == '\\' && !is_escaped && open != '`';
+            }
+            None if c.is_ascii_whitespace() => {
+                if !out.ends_with(' ') {
+                    out.push(' ');
+                }
+                continue;
+            }
+            None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
+            None => {}
+        }
+        out.push(c);
+    }
+    out
+}

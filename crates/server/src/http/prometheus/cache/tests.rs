@@ -1,0 +1,307 @@
+//! A model of the cache: random writes, late writes, deletions, flushes, merges and clean-ups, and questions that repeat and
+//! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use tacho_chunk::semantic::Semantic;
+use tacho_chunk::{Aggregate, Aggregation, Tolerance};
+use tacho_model::{
+    Batch, Clock, Labels, ManualClock, MatchOp, Matcher, Sample, SampleSeries, TimeRange, Value,
+};
+use tacho_query::promql::{Point, Reach, Series};
+use tacho_store::policy::{Downsampling, Policies, Rule};
+use tacho_store::{MemoryDriver, Options, Store};
+
+use super::extent::{Extent, Steps};
+use super::{EXTENT_BYTES, Key, ResultCache, without_blanks};
+use crate::access::Gate;
+use crate::config::{self, Settings};
+use crate::control::Control;
+use crate::http::app::App;
+use crate::http::router;
+use crate::metrics::Metrics;
+use crate::record_types::RecordTypes;
+
+const SECOND: i64 = 1_000_000_000;
+/// The time at which a run begins, in s.
+const BEGIN: i64 = 1_700_000_000;
+const HOUR: i64 = 3_600;
+
+/// Expressions for the cache, and two that it must refuse.
+const EXPRESSIONS: [&str; 16] = [
+    "a",
+    "a{h='1'} offset 7m",
+    "a offset -3m",
+    "sum by (g) (a)",
+    "rate(a[10m])",
+    "sum(rate(a[5m])) / count(b)",
+    "avg_over_time(a[1h])",
+    "sum_over_time(a[30m])",
+    "stddev_over_time(a[20m]) > 0.2",
+    "max(max_over_time({__name__=~'a|b',h=~'1|2'}[4m])) by (__name__)",
+    "sum(avg by (h) (a) * on (h) avg by (h) (b))",
+    "topk(2, a) or absent(c)",
+    "sum(topk(2, a - b))",
+    "quantile_over_time(0.5, b[15m]) + time()",
+    "a @ end()",
+    "max_over_time(rate(a[5m])[20m:1m])",
+];
+
+/// Xorshift of G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8 (2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below(low.abs_diff(high)).cast_signed()
+    }
+}
+
+struct Model {
+    app: Arc<App>,
+    store: Arc<Store>,
+    clock: Arc<ManualClock>,
+    random: Random,
+    /// Expression, length of the range and step of each panel.
+    panels: Vec<(usize, i64, i64)>,
+    _directory: tempfile::TempDir,
+}
+
+impl Model {
+    async fn new(seed: u64, policies: Policies) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().to_owned();
+        let settings = Settings { data: Some(data.clone()), ..Settings::default() };
+        let config = config::load(None, [], settings).unwrap();
+        let clock = Arc::new(ManualClock::new(BEGIN * SECOND));
+        let options = Options {
+            policies: Arc::new(policies),
+            merge_in_background: false,
+            sweep_first: Duration::from_secs(86_400),
+            sweep_every: Duration::from_secs(86_400),
+            clock_bounds: None,
+            chunk_values: 50,
+            ..Options::default()
+        };
+        let driver = Arc::new(MemoryDriver::new());
+        let store = Store::open(driver, &data.join("journal"), options, clock.clone()).await.unwrap();
+        let metrics = Arc::new(Metrics::default());
+        let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
+        let record_types = Arc::new(RecordTypes::open(&data));
+        let gate = Gate::open(metrics.clone(), clock.clone());
+        let app =
+            App::new(config, store.clone(), metrics, clock.clone(), control, record_types, (None, gate));
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut panel = || {
+            let step = [15, 60, 300, 1_800][usize::try_from(random.below(4)).unwrap()];
+            let expression = usize::try_from(random.below(EXPRESSIONS.len() as u64)).unwrap();
+            (expression, random.between(1, 40) * step, step)
+        };
+        let panels = (0..12).map(|_| panel()).collect();
+        Self { app, store, clock, random, panels, _directory: directory }
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now() / SECOND
+    }
+
+    async fn write(&mut self, from: i64, to: i64) {
+        let samples = |random: &mut Random| {
+            let mut at = from;
+            let mut samples = Vec::new();
+            while at < to {
+                at += [5, 15, 15, 15, 90][usize::try_from(random.below(5)).unwrap()];
+                let tenths = f64::from(u32::try_from(random.below(1_000)).unwrap()) / 10.0;
+                samples.push(Sample { at: at * SECOND, value: Value::F64(tenths) });
+            }
+            samples
+        };
+        let mut series = Vec::new();
+        for (name, host) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"), ("b", "2")] {
+            if self.random.below(4) > 0 {
+                let labels = Labels::new([("__name__", name), ("h", host), ("g", &host[..1])]).unwrap();
+                series.push(SampleSeries { labels: Arc::new(labels), samples: samples(&mut self.random) });
+            }
+        }
+        self.store.append(Batch { samples: series, ..Batch::default() }, None).await.unwrap();
+    }
+
+    async fn change(&mut self) {
+        match self.random.below(12) {
+            0..6 => {
+                let (from, seconds) = (self.now(), self.random.between(15, 900));
+                self.clock.set((from + seconds) * SECOND);
+                self.write(from, from + seconds).await;
+            }
+            6 => {
+                let from = self.now() - self.random.between(0, 8 * HOUR);
+                let to = from + self.random.between(1, 120);
+                self.write(from, to).await;
+            }
+            7 => {
+                let from = self.now() - self.random.between(0, 6 * HOUR);
+                let range = TimeRange::new(from * SECOND, (from + self.random.between(1, 600)) * SECOND);
+                let matcher = Matcher::new("h", MatchOp::Equal, "1").unwrap();
+                self.store.delete(&[matcher], range).await.unwrap();
+            }
+            8 | 9 => self.store.flush().await.unwrap(),
+            10 => drop(self.store.merge_all().await.unwrap()),
+            _ => drop(self.store.sweep().await.unwrap()),
+        }
+    }
+
+    async fn ask(&self, panel: (usize, i64, i64), end: i64, cache: bool) -> (StatusCode, Vec<u8>) {
+        let (expression, length, step) = panel;
+        let encoded = EXPRESSIONS[expression].bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+        let (start, cache) = (end - length, if cache { "" } else { "&cache=false" });
+        let path = format!("/api/v1/query_range?query={encoded}&start={start}&end={end}&step={step}{cache}");
+        let request = Request::get(path).header("Host", "localhost").body(Body::empty()).unwrap();
+        let response = TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap();
+        let status = response.status();
+        (status, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
+    }
+
+    /// Asks a panel, with a range that ends near the present time and usually at a multiple of the step.
+    async fn compare(&mut self) {
+        let panel = self.panels[usize::try_from(self.random.below(self.panels.len() as u64)).unwrap()];
+        let step = panel.2;
+        let mut end = self.now() - self.random.between(-1, 3) * step;
+        if self.random.below(10) > 0 {
+            end -= end.rem_euclid(step);
+        }
+        let length = [panel.1, panel.1, panel.1 + step, panel.1 / 2 / step * step];
+        let panel = (panel.0, length[usize::try_from(self.random.below(4)).unwrap()], step);
+        let with = self.ask(panel, end, true).await;
+        let without = self.ask(panel, end, false).await;
+        let text =
+            |(status, body): &(StatusCode, Vec<u8>)| format!("{status} {}", String::from_utf8_lossy(body));
+        assert_eq!(text(&with), text(&without), "{} of {panel:?} until {end}", EXPRESSIONS[panel.0]);
+    }
+
+    /// Requests by the use of the cache: all steps found, some, none.
+    fn uses(&self) -> [u64; 3] {
+        ["hit", "partial", "miss"].map(|result| self.app.metrics.cache.requests.with([result]).get())
+    }
+}
+
+async fn run(seed: u64, policies: Policies) -> [u64; 3] {
+    let mut model = Model::new(seed, policies).await;
+    let now = model.now();
+    model.write(now - 10 * HOUR, now).await;
+    for _ in 0..30 {
+        model.change().await;
+        for _ in 0..10 {
+            model.compare().await;
+        }
+    }
+    let uses = model.uses();
+    model.store.close().await.unwrap();
+    uses
+}
+
+fn everywhere<T>(then: T) -> Vec<Rule<T>> {
+    vec![Rule { matchers: Vec::new(), then }]
+}
+
+#[tokio::test]
+async fn answers_with_and_without_the_cache_have_the_same_bytes() {
+    let mut all = [0; 3];
+    for seed in 1..=3 {
+        let uses = run(seed, Policies::default()).await;
+        all.iter_mut().zip(uses).for_each(|(sum, uses)| *sum += uses);
+    }
+    let [hits, partial, misses] = all;
+    assert!(hits > misses / 4 && partial > misses / 10, "{hits} hits, {partial} partial, {misses} misses");
+}
+
+#[tokio::test]
+async fn retention_changes_results() {
+    let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
+    for seed in 11..=12 {
+        run(seed, Policies { retention: retention.clone(), ..Policies::default() }).await;
+    }
+}
+
+#[tokio::test]
+async fn inexact_merges_and_downsampling_change_results() {
+    let semantic = Semantic {
+        time: u64::try_from(2 * SECOND).unwrap(),
+        value: Some(Tolerance::Absolute(0.5)),
+        ..Semantic::default()
+    };
+    let to = Aggregation { step: 120 * SECOND, how: Aggregate::Avg };
+    let downsampling = everywhere(Downsampling { after: u64::try_from(HOUR * SECOND).unwrap(), to });
+    for seed in 21..=22 {
+        run(seed, Policies { semantic: everywhere(semantic), ..Policies::default() }).await;
+        run(seed, Policies { downsampling: downsampling.clone(), ..Policies::default() }).await;
+    }
+}
+
+#[test]
+fn blanks_between_the_parts_of_a_query_do_not_matter() {
+    for (text, same) in [
+        (" sum  by\n(a) (b) ", "sum by (a) (b)"),
+        ("a{b='c  d'}  +  `\\`  + \"\\\"  \"  ", "a{b='c  d'} + `\\` + \"\\\"  \""),
+        ("a # 'b\n + c", "a # 'b\n + c"),
+    ] {
+        assert_eq!(without_blanks(text), same);
+    }
+}
+
+fn key(text: &str) -> Key {
+    let selector = Some("{team=\"a\"}".to_owned());
+    Key { text: text.to_owned(), step: 1, phase: 0, lookback: 300, selector, samples_max: 10 }
+}
+
+fn extent(points: usize) -> Extent {
+    let reach = Reach { before: 1, after: 0, uses_summaries: false };
+    let labels = Arc::new(Labels::new([("a", "b")]).unwrap());
+    let series = vec![Series { labels, points: vec![Point { at: 0, value: 1.0 }; points] }];
+    Extent { steps: Steps { first: 0, last: 0, step: 1 }, series, change: 0, expired: Vec::new(), reach }
+}
+
+#[test]
+fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
+    const POINTS: usize = 1_000;
+    let metrics = Metrics::default();
+    let bytes_of_one = EXTENT_BYTES + "1".len() + extent(POINTS).bytes();
+    let cache = ResultCache::new(4 * bytes_of_one, &metrics);
+    let is_kept = |text: &str| cache.kept().get(&key(text)).is_some();
+    for text in ["1", "2", "3", "4"] {
+        cache.insert(key(text), extent(POINTS));
+    }
+    assert!(["1", "2", "3", "4"].iter().all(|text| is_kept(text)), "the limit is not exceeded");
+    assert!(is_kept("1"));
+    cache.insert(key("5"), extent(POINTS));
+    assert_eq!(["1", "2", "3", "4", "5"].map(is_kept), [true, false, true, true, true]);
+    cache.insert(key("1"), extent(POINTS + 1));
+    assert!(!is_kept("1"), "more than a quarter of the memory");
+    assert_eq!(metrics.cache.evictions.with([]).get(), 1);
+    assert_eq!(metrics.cache.bytes.with([]).get(), i64::try_from(3 * bytes_of_one).unwrap());
+}
+
+#[test]
+fn results_are_kept_for_one_selector_and_one_limit() {
+    let cache = ResultCache::new(1 << 20, &Metrics::default());
+    cache.insert(key("a"), extent(1));
+    let others = [
+        Key { selector: None, ..key("a") },
+        Key { selector: Some("{team=\"b\"}".to_owned()), ..key("a") },
+        Key { samples_max: 9, ..key("a") },
+        Key { lookback: 1, ..key("a") },
+        Key { phase: 1, ..key("a") },
+    ];
+    assert!(cache.kept().get(&key("a")).is_some());
+    assert!(others.iter().all(|other| cache.kept().get(other).is_none()));
+}

@@ -1,0 +1,233 @@
+//! Which times have changed since a given moment? A reader that keeps results asks this before it uses them again.
+//!
+//! Every change gets the next number. A log holds disjoint time intervals, each with the number of its last change:
+//!
+//! ```text
+//!   times   ──────[ 3 ]──────────[  7  ][ 9 ]──   since(7, all) = [ 9 ]
+//! ```
+//! A change is reported after readers can see it, and before its sender gets an answer. A reader that takes the number first and
+//! then reads therefore never keeps a state that is older than its number. When a log is full, neighbouring intervals are joined:
+//! more times then count as changed, never fewer.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tacho_model::{TimeRange, Timestamp};
+
+use crate::arrival::Arrival;
+
+/// Limit on the intervals of a log. It bounds memory and the time of a question.
+const INTERVALS_MAX: usize = 1_024;
+/// Samples of one batch that are older than its newest sample by more than this, ns, are reported as a change of their own. So a
+/// few late samples do not make all times up to the present count as changed.
+const LATE_NS: i64 = 600_000_000_000;
+
+/// What a change affects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The samples that a read returns.
+    Samples,
+    /// Only the chunks that hold them, and so which summaries a read returns.
+    Chunks,
+}
+
+/// The changes of a store. All questions and reports take microseconds.
+#[derive(Debug, Default)]
+pub struct Changes(Mutex<Logs>);
+
+#[derive(Debug, Default)]
+struct Logs {
+    /// The number of the last change.
+    last: u64,
+    samples: Log,
+    chunks: Log,
+}
+
+impl Changes {
+    fn lock(&self) -> MutexGuard<'_, Logs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the last change. Take it before a read whose result is kept.
+    pub fn last(&self) -> u64 {
+        self.lock().last
+    }
+
+    /// The changed intervals within `range`, of all changes after the number `after`. With [`Change::Chunks`], changes of either
+    /// kind. They ascend.
+    pub fn since(&self, after: u64, range: TimeRange, kind: Change) -> Vec<TimeRange> {
+        let logs = self.lock();
+        if logs.last <= after {
+            return Vec::new();
+        }
+        let mut found: Vec<TimeRange> = logs.samples.since(after, range).collect();
+        if kind == Change::Chunks {
+            found.extend(logs.chunks.since(after, range));
+            found.sort_unstable_by_key(|interval| interval.start);
+        }
+        found
+    }
+
+    /// Reports a change. Readers must see it already.
+    pub(crate) fn report(&self, kind: Change, range: TimeRange) {
+        if range.is_empty() {
+            return;
+        }
+        let mut logs = self.lock();
+        logs.last += 1;
+        let number = logs.last;
+        match kind {
+            Change::Samples => logs.samples.set(range, number),
+            Change::Chunks => logs.chunks.set(range, number),
+        }
+    }
+}
+
+/// Disjoint intervals by their start: their end, and the number of their last change.
+#[derive(Debug, Default)]
+struct Log(BTreeMap<Timestamp, (Timestamp, u64)>);
+
+impl Log {
+    fn since(&self, after: u64, range: TimeRange) -> impl Iterator<Item = TimeRange> {
+        let overlapping =
+            self.0.range(..=range.end).rev().take_while(move |(_, (end, _))| *end >= range.start);
+        let mut found: Vec<TimeRange> = overlapping
+            .filter(|(_, (_, number))| *number > after)
+            .map(|(start, (end, _))| TimeRange::new(*start, *end))
+            .collect();
+        found.reverse();
+        found.into_iter()
+    }
+
+    /// `number` is above all numbers of the log.
+    fn set(&mut self, range: TimeRange, number: u64) {
+        let inside: Vec<Timestamp> = self.0.range(range.start..=range.end).map(|(start, _)| *start).collect();
+        let mut last =
+            self.0.range(..range.start).next_back().map(|(start, (end, number))| (*start, *end, *number));
+        if let Some((start, end, before)) = last.filter(|(_, end, _)| *end >= range.start) {
+            self.0.insert(start, (range.start - 1, before));
+            last = Some((start, end, before));
+        } else {
+            last = None;
+        }
+        for start in inside {
+            if let Some((end, before)) = self.0.remove(&start) {
+                last = Some((start, end, before));
+            }
+        }
+        if let Some((_, end, before)) = last.filter(|(_, end, _)| *end > range.end) {
+            self.0.insert(range.end + 1, (end, before));
+        }
+        self.0.insert(range.start, (range.end, number));
+        if self.0.len() > INTERVALS_MAX {
+            self.halve();
+        }
+    }
+
+    /// Joins neighbours: first those that are short and near to each other.
+    fn halve(&mut self) {
+        let all: Vec<(Timestamp, Timestamp, u64)> = std::mem::take(&mut self.0)
+            .into_iter()
+            .map(|(start, (end, number))| (start, end, number))
+            .collect();
+        let mut spans: Vec<u64> =
+            all.iter().zip(all.iter().skip(1)).map(|(a, b)| b.1.abs_diff(a.0)).collect();
+        spans.sort_unstable();
+        let span_max = spans.get(spans.len() / 2).copied().unwrap_or(u64::MAX);
+        let mut rest = all.into_iter().peekable();
+        while let Some((start, end, number)) = rest.next() {
+            let joined = match rest.peek() {
+                Some((_, next, other)) if next.abs_diff(start) <= span_max => (*next, number.max(*other)),
+                _ => (end, number),
+            };
+            if joined.0 > end {
+                rest.next();
+            }
+            self.0.insert(start, joined);
+        }
+    }
+}
+
+/// The times of the samples of a batch: late ones, if there are any, and all others.
+pub fn times(arrival: &Arrival) -> impl Iterator<Item = TimeRange> {
+    let all = || arrival.samples().flat_map(|(_, series)| series.samples.iter().map(|sample| sample.at));
+    let newest = all().max();
+    let recent = newest.map_or(Timestamp::MIN, |newest| newest.saturating_sub(LATE_NS));
+    let (mut late, mut others) = (None, None);
+    for at in all() {
+        include(if at < recent { &mut late } else { &mut others }, at);
+    }
+    [late, others].into_iter().flatten()
+}
+
+fn include(range: &mut Option<TimeRange>, at: Timestamp) {
+    *range = Some(range.map_or(TimeRange::new(at, at), |r| TimeRange::new(r.start.min(at), r.end.max(at))));
+}
+
+/// The smallest range that contains both.
+pub fn hull(one: Option<TimeRange>, other: TimeRange) -> TimeRange {
+    one.map_or(other, |one| TimeRange::new(one.start.min(other.start), one.end.max(other.end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn range(start: i64, end: i64) -> TimeRange {
+        TimeRange::new(start, end)
+    }
+
+    #[test]
+    fn later_changes_replace_earlier_ones() {
+        let changes = Changes::default();
+        changes.report(Change::Samples, range(10, 30));
+        changes.report(Change::Samples, range(15, 20));
+        changes.report(Change::Chunks, range(0, 12));
+        let since = |after, kind| changes.since(after, TimeRange::ALL, kind);
+        assert_eq!(since(0, Change::Samples), [range(10, 14), range(15, 20), range(21, 30)]);
+        assert_eq!(since(1, Change::Samples), [range(15, 20)]);
+        assert_eq!(since(1, Change::Chunks), [range(0, 12), range(15, 20)]);
+        assert_eq!(since(3, Change::Chunks), []);
+        assert_eq!(changes.since(0, range(16, 16), Change::Samples), [range(15, 20)]);
+        assert_eq!(changes.since(0, range(31, 40), Change::Samples), []);
+    }
+
+    #[test]
+    fn the_ends_of_time_are_intervals_too() {
+        let changes = Changes::default();
+        for part in [TimeRange::ALL, range(i64::MAX, i64::MAX), range(i64::MIN, i64::MIN), TimeRange::ALL] {
+            changes.report(Change::Samples, part);
+        }
+        assert_eq!(changes.since(3, TimeRange::ALL, Change::Samples), [TimeRange::ALL]);
+    }
+
+    proptest! {
+        /// Compares the log with a list of all changes.
+        #[test]
+        fn every_changed_time_is_found(
+            reports in prop::collection::vec((0..5_000_i64, 0..60_i64), 0..3_000),
+            after in 0..3_000_u64,
+        ) {
+            let changes = Changes::default();
+            for (start, length) in &reports {
+                changes.report(Change::Samples, range(*start, start + length));
+            }
+            let found = changes.since(after, TimeRange::ALL, Change::Samples);
+            prop_assert!(found.is_sorted_by(|a, b| a.end < b.start));
+            let later = reports.iter().skip(usize::try_from(after).unwrap());
+            for (start, length) in later {
+                for at in [*start, start + length / 2, start + length] {
+                    prop_assert!(found.iter().any(|interval| interval.contains(at)), "{}", at);
+                }
+            }
+            if reports.len() <= INTERVALS_MAX / 2 {
+                for interval in &found {
+                    let covers = |(start, length): &(i64, i64)| range(*start, start + length).contains(interval.start);
+                    prop_assert!(reports.iter().skip(usize::try_from(after).unwrap()).any(covers), "{}", interval);
+                }
+            }
+        }
+    }
+}
