@@ -233,7 +233,7 @@ final class Declarations {
             throw new Refused(
                     place,
                     "\"" + name + "\" cannot name a record type: a name has letters, digits, _ and"
-                            + " :, and does not begin with a digit; set it with @Record(\"...\")");
+                            + " :, and does not begin with a digit; use @Record(\"...\")");
         }
         checkBytes(place, "the name " + name, name, NAME_BYTES_MAX);
         return name;

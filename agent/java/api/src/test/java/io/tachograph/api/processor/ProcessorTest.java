@@ -68,8 +68,7 @@ class ProcessorTest {
                 Arguments.of(
                         "@Record(\"a b\") interface T { void a(); }",
                         "1: \"a b_a\" cannot name a record type: a name has letters, digits, _ and"
-                                + " :, and does not begin with a digit; set it with"
-                                + " @Record(\"...\")"),
+                                + " :, and does not begin with a digit; use @Record(\"...\")"),
                 Arguments.of(
                         "class T { @Record private interface I { void a(); } }",
                         "1: I is private: the writer cannot access it"),
