@@ -1,7 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * A reference to a call, as the parent of calls on other threads or in other processes. Immutable.
+ * A reference to a call, as the parent of calls on other threads or in other processes. It is
+ * immutable.
  */
 public final class Context {
     /** Value of {@link #segment} if the trace began in another process or is not recorded. */

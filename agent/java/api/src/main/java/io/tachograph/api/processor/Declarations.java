@@ -140,7 +140,8 @@ final class Declarations {
             }
         }
         if (list.isEmpty()) {
-            throw new Refused(type, "no abstract method: no record type is declared");
+            throw new Refused(
+                    type, "no record type is declared, because there is no abstract method");
         }
         return list;
     }
@@ -231,8 +232,8 @@ final class Declarations {
         if (!NAME.matcher(name).matches()) {
             throw new Refused(
                     place,
-                    "\"" + name + "\" is not a name of a record type: letters, digits, _ and :, not"
-                            + " a digit first; set the name with @Record(\"...\")");
+                    "\"" + name + "\" cannot name a record type: a name has letters, digits, _ and"
+                            + " :, and does not begin with a digit; use @Record(\"...\")");
         }
         checkBytes(place, "the name " + name, name, NAME_BYTES_MAX);
         return name;
@@ -248,7 +249,10 @@ final class Declarations {
         if (fields.size() > RECORD_FIELDS_MAX) {
             throw new Refused(
                     place,
-                    fields.size() + " fields, at most " + RECORD_FIELDS_MAX + " are allowed");
+                    fields.size()
+                            + " fields are declared, at most "
+                            + RECORD_FIELDS_MAX
+                            + " are allowed");
         }
         return fields;
     }

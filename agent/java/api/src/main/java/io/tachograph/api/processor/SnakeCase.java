@@ -21,7 +21,7 @@ final class SnakeCase {
 
     /**
      * True if an upper-case letter begins a word: after a lower-case letter or a digit, or before a
-     * lower-case letter. {@code HTTPServer} has two words.
+     * lower-case letter and not after {@code _}. {@code HTTPServer} has two words.
      */
     private static boolean isWordBegin(String name, int at) {
         char before = name.charAt(at - 1);

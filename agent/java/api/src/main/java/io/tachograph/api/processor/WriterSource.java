@@ -84,7 +84,7 @@ final class WriterSource {
             line(1, "public static void write(" + parameters + ") {");
             body(record, holder + ".write(" + arguments(record, "a%d") + ")", "");
             line(0, "");
-            line(1, "/** {@code " + record.name + "}; null writes none. */");
+            line(1, "/** {@code " + record.name + "}; null writes no record. */");
             line(1, "public static void write(" + origin + " record) {");
             String values = arguments(record, "record.%s()");
             body(record, holder + ".write(" + values + ")", "record != null && ");
@@ -101,7 +101,7 @@ final class WriterSource {
         line(4, "try {");
         line(5, API + "RecordWriter.failed(" + literal(record.name) + ", e);");
         line(4, "} catch (Throwable again) {");
-        line(5, "// No stack left to count it.");
+        line(5, "// There is no stack left to count the record.");
         line(4, "}");
         line(3, "}");
         line(2, "}");

@@ -34,10 +34,10 @@ class ProcessorTest {
                         "1: a record type has no type parameters"),
                 Arguments.of(
                         "@Record interface T { }",
-                        "1: no abstract method: no record type is declared"),
+                        "1: no record type is declared, because there is no abstract method"),
                 Arguments.of(
                         "@Record interface T { default void a() {} }",
-                        "1: no abstract method: no record type is declared"),
+                        "1: no record type is declared, because there is no abstract method"),
                 Arguments.of(
                         "@Record interface T extends Runnable { void a(); }",
                         "1: an interface of record types must not extend another one"),
@@ -67,8 +67,8 @@ class ProcessorTest {
                         "1: two record types are named t_a: rename one with @Record(\"...\")"),
                 Arguments.of(
                         "@Record(\"a b\") interface T { void a(); }",
-                        "1: \"a b_a\" is not a name of a record type: letters, digits, _ and :, not"
-                                + " a digit first; set the name with @Record(\"...\")"),
+                        "1: \"a b_a\" cannot name a record type: a name has letters, digits, _ and"
+                                + " :, and does not begin with a digit; use @Record(\"...\")"),
                 Arguments.of(
                         "class T { @Record private interface I { void a(); } }",
                         "1: I is private: the writer cannot access it"),
@@ -85,7 +85,7 @@ class ProcessorTest {
                                 + " allowed"),
                 Arguments.of(
                         "@Record interface T { void a(" + parameters(65) + "); }",
-                        "1: 65 fields, at most 64 are allowed"));
+                        "1: 65 fields are declared, at most 64 are allowed"));
     }
 
     private static String parameters(int count) {

@@ -10,9 +10,9 @@ import java.util.Set;
 /**
  * The subset of TOML 1.0 that the agent reads: lines {@code key = value} with a basic string, a
  * literal string, a number, a boolean or an array of strings (which may span several lines), and
- * comments. No tables, dates, inline tables, dotted keys or multi-line strings. An invalid line is
- * reported with its number; the others apply. {@code testdata/settings} proves that {@code tacho
- * attach}, which uses a TOML library, reads the same values.
+ * comments. It reads no tables, dates, inline tables, dotted keys or multi-line strings. An invalid
+ * line is reported with its number; the other lines apply. {@code testdata/settings} proves that
+ * {@code tacho attach}, which uses a TOML library, reads the same values.
  *
  * <p>The agent uses no library. The smallest library found, jtoml 1.3, adds 168 KB to the jar of
  * 4.9 MB (this class: 6 KB). It needs 120 ms to parse the file at the start of every program (this

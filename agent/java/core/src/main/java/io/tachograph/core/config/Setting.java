@@ -66,7 +66,7 @@ public enum Setting {
         SIZE(Messages.FORM_SIZE),
         /** A number followed by {@code %}, or 0. */
         SHARE(Messages.FORM_SHARE),
-        /** Values separated by commas. In a file, also an array of strings. */
+        /** Values separated by commas. A file may have an array of strings instead. */
         LIST(Messages.FORM_LIST);
 
         /** The expected form, for messages. */

@@ -21,8 +21,8 @@ import java.util.List;
  * Records a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before
  * that point no exception can be caught (JVMS 4.10.1.9: an uninitialised {@code this} must not
  * reach a handler), so a call that begins earlier might never end. The call includes field
- * initialisers and body. It does not include the arguments of {@code super(...)} and the super
- * constructor.
+ * initialisers and body. It includes neither the arguments of {@code super(...)} nor the
+ * super constructor.
  *
  * <p>A constructor may have several branches, each with its own {@code super(...)}; Groovy
  * generates such constructors. The handler covers only the ranges in which {@link Initialised}

@@ -15,7 +15,7 @@ import java.util.concurrent.CompletionStage;
 
 /**
  * Outgoing requests. The outermost request of a thread is a call of kind http-client. It is the
- * parent of the calls that the server records.
+ * parent of the request that the server records.
  */
 public final class HttpClient {
     public static final String TRACEPARENT = "traceparent";

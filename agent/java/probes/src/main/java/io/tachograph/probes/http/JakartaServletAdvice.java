@@ -12,8 +12,8 @@ import net.bytebuddy.asm.Advice;
 
 /**
  * Inlined into servlets and filters of the package {@code jakarta.servlet}. From this file the
- * build creates the class for the older package name (pom.xml). The container's types appear only
- * in casts, so that only the container loads them.
+ * build creates the class for the older package name (pom.xml). No signature here
+ * has a type of the container, so that only the container loads its types.
  */
 final class JakartaServletAdvice {
     private JakartaServletAdvice() {}

@@ -12,8 +12,8 @@ import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Inlined into {@code Server.handle(Request, Response, Callback)}. Jetty's types appear only in
- * casts, so that only Jetty loads them.
+ * Inlined into {@code Server.handle(Request, Response, Callback)}. No signature here has
+ * a type of Jetty, so that only Jetty loads its types.
  */
 final class JettyAdvice {
     private JettyAdvice() {}
