@@ -9,10 +9,8 @@ use tacho_model::{OperationKind, SpanId, TraceId, unmix64};
 
 use super::calls::Visit;
 use super::fold::Rounds;
+use super::limits::{Incomplete, Limits};
 use super::source::Source;
-
-/// Limit on the segments with a parent in one round, 48 bytes each.
-pub(super) const CAUSES_MAX: usize = 1 << 20;
 
 /// A segment with a parent.
 #[derive(Clone, Copy)]
@@ -33,11 +31,20 @@ pub(super) struct Causes {
     /// Whether a segment was collected, in any round.
     pub(super) is_used: bool,
     max: usize,
+    max_of_round: usize,
+    /// Segments that count as segments without a parent.
+    omitted: u64,
 }
 
 impl Causes {
-    pub(super) fn new(max: usize) -> Self {
-        Self { all: vec![], rounds: Rounds::default(), is_used: false, max }
+    pub(super) fn new(limits: &Limits) -> Self {
+        let (max, max_of_round) = (limits.causes, limits.causes_of_round);
+        Self { all: vec![], rounds: Rounds::default(), is_used: false, max, max_of_round, omitted: 0 }
+    }
+
+    pub(super) fn incomplete(&self) -> Option<Incomplete> {
+        let Self { omitted, max_of_round: limit, .. } = *self;
+        (omitted > 0).then_some(Incomplete::Causes { omitted, limit })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -68,8 +75,9 @@ impl Causes {
             self.all.retain(|cause| rounds.takes(cause.trace));
         }
         // A round may exceed its share if few traces have most of the segments. The rest counts as segments without a cause.
-        if self.rounds.takes(cause.trace) && self.all.len() < self.max.max(2 * CAUSES_MAX) {
-            self.all.push(cause);
+        match self.rounds.takes(cause.trace) {
+            true if self.all.len() < self.max_of_round => self.all.push(cause),
+            is_taken => self.omitted += u64::from(is_taken),
         }
     }
 

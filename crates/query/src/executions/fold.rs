@@ -10,6 +10,7 @@
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Labels, TraceId, mix64};
 
+use super::limits::Incomplete;
 use super::source::{Source, SourceBlock};
 
 /// Which blocks a pass reads.
@@ -43,6 +44,11 @@ pub trait Fold {
 
     /// Like [`Fold::add`], with names for missing labels.
     fn add_source(&mut self, source: Source<'_>);
+
+    /// What the answer lacks because a limit was reached. Called after the last pass.
+    fn incomplete(&self) -> Vec<Incomplete> {
+        vec![]
+    }
 
     /// The answer, after the last pass.
     fn finish(self) -> Self::Answer;

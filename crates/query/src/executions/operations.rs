@@ -6,9 +6,10 @@ use tacho_chunk::RowRef;
 use tacho_model::{Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
-use super::causes::{CAUSES_MAX, Causes};
+use super::causes::Causes;
 use super::durations::Durations;
 use super::fold::{Fold, Scope};
+use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts, is_open};
 use super::source::{Filter, Source, Table, refused};
 use super::timeline::Steps;
@@ -138,11 +139,10 @@ pub struct Operations {
 impl Operations {
     /// If `kind` is set, only operations of that kind.
     pub fn new(filter: Filter, kind: Option<OperationKind>) -> Self {
-        Self::within(filter, kind, CAUSES_MAX)
+        Self::within(filter, kind, &Limits::default())
     }
 
-    /// `causes_max`: limit on the segments that served a request in one round.
-    pub(super) fn within(filter: Filter, kind: Option<OperationKind>, causes_max: usize) -> Self {
+    pub(super) fn within(filter: Filter, kind: Option<OperationKind>, limits: &Limits) -> Self {
         Self {
             steps: Steps::new(filter.range),
             filter,
@@ -150,8 +150,8 @@ impl Operations {
             pass: Pass::Start,
             table: Table::new(),
             walker: Walker::default(),
-            parts: Parts::default(),
-            causes: Causes::new(causes_max),
+            parts: Parts::new(limits.waiting),
+            causes: Causes::new(limits),
             has_clients: false,
         }
     }
@@ -258,6 +258,10 @@ impl Fold for Operations {
             return self.discount(source, &numbers);
         }
         source.block.rows().for_each(|row| self.count(row, &numbers));
+    }
+
+    fn incomplete(&self) -> Vec<Incomplete> {
+        self.parts.incomplete().into_iter().chain(self.causes.incomplete()).collect()
     }
 
     fn finish(self) -> Vec<OperationStats> {

@@ -23,15 +23,14 @@ use tacho_model::{AttributeValue, Timestamp, TraceId};
 use super::calls::Walker;
 use super::fold::{Fold, Scope};
 use super::found::{FirstCall, Gathering, Match, REQUEST_ID, TraceSummary};
+use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts, is_open};
-use super::rootless::{PARENTED_MAX, Parented};
+use super::rootless::Parented;
 use super::source::{Filter, Outcome, Source};
 use super::top::{Key, Order, Top};
 
-/// Limit on the traces with the requested request id. Further traces are omitted.
-const REQUESTED_MAX: usize = 100_000;
-/// Limit on the candidates of a search for entries.
-const CANDIDATES_MAX: usize = 200_000;
+/// The candidates of a search for entries are twice the limit of the search, plus this number.
+const FIRST_CANDIDATES: usize = 64;
 /// Growth of the candidates after a pass with too few of them.
 const GROWTH: usize = 8;
 
@@ -98,7 +97,10 @@ pub struct Searching {
     walker: Walker,
     /// Candidates whose call is open at the end of the row.
     parts: Parts<Option<Candidate>, ()>,
-    parented_max: usize,
+    limits: Limits,
+    incomplete: Vec<Incomplete>,
+    /// Segments with the requested request id whose traces were omitted.
+    unrequested: u64,
     parented: Parented,
     candidates_max: usize,
     top: Top,
@@ -108,21 +110,23 @@ pub struct Searching {
 
 impl Searching {
     pub fn new(search: Search) -> Self {
-        Self::within(search, PARENTED_MAX)
+        Self::within(search, Limits::default())
     }
 
-    /// `parented_max`: limit on the traces that have a segment with a parent in one round.
-    pub(super) fn within(search: Search, parented_max: usize) -> Self {
+    pub(super) fn within(search: Search, limits: Limits) -> Self {
         // The candidates of a search for calls are exact.
-        let candidates_max = if search.is_for_calls() { search.limit } else { 2 * search.limit + 64 };
+        let candidates_max =
+            if search.is_for_calls() { search.limit } else { 2 * search.limit + FIRST_CANDIDATES };
         Self {
             search,
             pass: Pass::Start,
             requested: HashSet::new(),
             walker: Walker::default(),
-            parts: Parts::default(),
-            parented_max,
-            parented: Parented::new(parented_max),
+            parts: Parts::new(limits.waiting),
+            limits,
+            incomplete: vec![],
+            unrequested: 0,
+            parented: Parented::new(limits.parented),
             candidates_max,
             top: Top::new(candidates_max),
             gathering: Gathering::default(),
@@ -172,7 +176,7 @@ impl Searching {
     /// Takes the traces found, or starts again with more candidates.
     fn verified(&mut self) -> Pass {
         let (search, top) = (&self.search, &self.top);
-        let is_last = search.is_for_calls() || self.candidates_max >= CANDIDATES_MAX;
+        let is_last = search.is_for_calls() || self.candidates_max >= self.limits.candidates;
         let threshold = top.threshold().filter(|_| !is_last);
         let mut found: Vec<(Key, TraceSummary)> = vec![];
         for mut trace in std::mem::take(&mut self.gathering).into_summaries() {
@@ -187,11 +191,16 @@ impl Searching {
             }
         }
         if threshold.is_some() && found.len() < search.limit {
-            self.candidates_max = (self.candidates_max * GROWTH).min(CANDIDATES_MAX);
+            self.candidates_max = (self.candidates_max * GROWTH).min(self.limits.candidates);
             self.top = Top::new(self.candidates_max);
-            self.parented = Parented::new(self.parented_max);
+            self.parts = Parts::new(self.limits.waiting);
+            self.parented = Parented::new(self.limits.parented);
             self.found.scanned = 0;
             return Pass::Candidates;
+        }
+        let is_certain = |cut: &Key| found.iter().filter(|(key, _)| cut <= key).count() >= search.limit;
+        if !search.is_for_calls() && top.threshold().is_some_and(|cut| !is_certain(&cut)) {
+            self.incomplete.push(Incomplete::Candidates { limit: self.candidates_max });
         }
         found.sort_unstable_by_key(|(key, _)| Reverse(*key));
         self.found.truncated = top.is_cut() || found.len() > search.limit;
@@ -215,8 +224,10 @@ impl Searching {
             row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
         };
         for row in source.block.rows().filter(has_id) {
-            if self.requested.len() < REQUESTED_MAX {
+            if self.requested.len() < self.limits.requested {
                 self.requested.insert(row.trace());
+            } else if !self.requested.contains(&row.trace()) {
+                self.unrequested += 1;
             }
         }
     }
@@ -352,6 +363,12 @@ impl Fold for Searching {
             }
             Pass::Verify => self.gathering.add(source),
         }
+    }
+
+    fn incomplete(&self) -> Vec<Incomplete> {
+        let (omitted, limit) = (self.unrequested, self.limits.requested);
+        let requests = (omitted > 0).then_some(Incomplete::Requests { omitted, limit });
+        self.incomplete.iter().copied().chain(self.parts.incomplete()).chain(requests).collect()
     }
 
     fn finish(self) -> SearchResult {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
-use tacho_query::executions::{Fold, Scope, SourceBlock, Trace};
+use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
 use tacho_store::{Damages, Error, ErrorKind, Read, Traces};
 
 use crate::access::View;
@@ -106,13 +106,13 @@ struct Cache {
 }
 
 /// Computes an answer block by block: reads the range once for each pass. If all blocks of a pass take at most `cache_bytes_max`
-/// bytes, the next passes read them from memory.
+/// bytes, the next passes read them from memory. The answer may be incomplete, because the memory of an analysis is bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
     cache_bytes_max: usize,
     mut fold: F,
-) -> Result<Read<F::Answer>, Error> {
+) -> Result<(Read<F::Answer>, Vec<Incomplete>), Error> {
     let mut cache: Option<Cache> = None;
     let mut damages = Damages::default();
     let mut scanned = None;
@@ -138,7 +138,8 @@ pub async fn folded<F: Fold + Send>(
             scanned = Some(scope);
         }
     }
-    Ok(Read { records: fold.finish(), damages })
+    let incomplete = fold.incomplete();
+    Ok((Read { records: fold.finish(), damages }, incomplete))
 }
 
 /// Reads all blocks of a scope once. Returns them if `room` is enough for all.
