@@ -111,7 +111,7 @@ impl Gathered {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Counts all calls.
+    /// Counts all calls. If it reads the blocks of all services, it also is the first `Gather`.
     Count,
     /// Collects the segments that served a request.
     Gather,
@@ -154,6 +154,11 @@ impl Operations {
             causes: Causes::new(limits),
             has_clients: false,
         }
+    }
+
+    /// Whether the first pass reads all blocks and may find HTTP client calls.
+    fn gathers_while_counting(&self) -> bool {
+        self.filter.service.is_none() && self.kind.is_none_or(|kind| kind == OperationKind::HttpClient)
     }
 
     /// Indexes of the operations of a block; `None` for operations that are not requested.
@@ -228,13 +233,14 @@ impl Fold for Operations {
     fn pass(&mut self) -> Option<Scope> {
         self.pass = match self.pass {
             Pass::Start => Pass::Count,
-            Pass::Count if self.has_clients => Pass::Gather,
-            Pass::Gather => {
+            Pass::Count if !self.has_clients => Pass::End,
+            Pass::Count if !self.gathers_while_counting() => Pass::Gather,
+            Pass::Count | Pass::Gather => {
                 self.causes.sort();
                 Pass::Discount
             }
             Pass::Discount if self.causes.next_round() => Pass::Gather,
-            Pass::Count | Pass::Discount | Pass::End => Pass::End,
+            Pass::Discount | Pass::End => Pass::End,
         };
         if self.pass == Pass::Discount && self.causes.is_empty() {
             return self.pass();
@@ -253,6 +259,9 @@ impl Fold for Operations {
         if !self.filter.takes_service(source.service()) {
             return;
         }
+        if self.pass == Pass::Count && self.gathers_while_counting() {
+            self.causes.gather(source, true);
+        }
         let numbers = self.numbers(source);
         if self.pass == Pass::Discount {
             return self.discount(source, &numbers);
@@ -261,7 +270,8 @@ impl Fold for Operations {
     }
 
     fn incomplete(&self) -> Vec<Incomplete> {
-        self.parts.incomplete().into_iter().chain(self.causes.incomplete()).collect()
+        let causes = self.causes.incomplete().filter(|_| self.has_clients);
+        self.parts.incomplete().into_iter().chain(causes).collect()
     }
 
     fn finish(self) -> Vec<OperationStats> {
