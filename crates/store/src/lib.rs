@@ -96,7 +96,7 @@ pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;
 pub use options::Options;
 pub use pin::{Pinned, PinnedFile};
-pub use read::{ChunkInfo, Traces};
+pub use read::{ChunkInfo, Needed};
 pub use recover::draw_id;
 pub use seal::CHUNK_VALUES_MAX;
 pub use stats::{Stats, Stored};

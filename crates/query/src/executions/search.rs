@@ -93,6 +93,8 @@ struct Candidate {
 pub struct Searching {
     search: Search,
     pass: Pass,
+    /// The requested request id as a value of an attribute.
+    request_value: Option<AttributeData>,
     requested: HashSet<TraceId>,
     walker: Walker,
     /// Candidates whose call is open at the end of the row.
@@ -117,7 +119,9 @@ impl Searching {
         // The candidates of a search for calls are exact.
         let candidates_max =
             if search.is_for_calls() { search.limit } else { 2 * search.limit + FIRST_CANDIDATES };
+        let text = |id: &String| AttributeData::new(&AttributeValue::Text(id.as_str().into()));
         Self {
+            request_value: search.request_id.as_ref().map(text),
             search,
             pass: Pass::Start,
             requested: HashSet::new(),
@@ -212,18 +216,21 @@ impl Searching {
         self.search.request_id.is_none() || self.requested.contains(&trace)
     }
 
+    /// Whether an attribute has the requested request id.
+    fn is_id(&self, value: &AttributeData) -> bool {
+        self.search.request_id.as_ref().is_some_and(|id| match value {
+            AttributeData::Integer(number) => number.to_string() == *id,
+            text => Some(text) == self.request_value.as_ref(),
+        })
+    }
+
     /// Collects the traces with the request id.
     fn request(&mut self, source: Source<'_>) {
-        let Some(id) = &self.search.request_id else { return };
-        let wanted = AttributeData::new(&AttributeValue::Text(id.as_str().into()));
-        let same = |value: &AttributeData| match value {
-            AttributeData::Integer(number) => number.to_string() == *id,
-            text => *text == wanted,
-        };
         let has_id = |row: &RowRef<'_>| {
-            row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
+            row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && self.is_id(attribute.value))
         };
-        for row in source.block.rows().filter(has_id) {
+        let found: Vec<RowRef<'_>> = source.block.rows().filter(has_id).collect();
+        for row in found {
             if self.requested.len() < self.limits.requested {
                 self.requested.insert(row.trace());
             } else if !self.requested.contains(&row.trace()) {
@@ -316,6 +323,8 @@ impl Fold for Searching {
         self.pass = self.next();
         match self.pass {
             Pass::End => None,
+            Pass::Requests => Some(Scope::Attribute(REQUEST_ID)),
+            _ if self.search.request_id.is_some() => Some(Scope::Traces),
             Pass::Candidates if self.search.is_for_calls() => Some(Scope::Service),
             Pass::Rootless | Pass::Verify => Some(Scope::Traces),
             _ => Some(Scope::All),
@@ -326,8 +335,12 @@ impl Fold for Searching {
         match self.pass {
             Pass::Rootless => self.parented.lacks_root(trace),
             Pass::Verify => self.gathering.wants(trace),
-            _ => true,
+            _ => self.is_requested(trace),
         }
+    }
+
+    fn wants_value(&self, value: &AttributeData) -> bool {
+        self.is_id(value)
     }
 
     fn add_source(&mut self, source: Source<'_>) {
