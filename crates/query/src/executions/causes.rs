@@ -8,20 +8,33 @@ use tacho_chunk::{Call, RowRef};
 use tacho_model::{OperationKind, SpanId, TraceId, unmix64};
 
 use super::calls::Visit;
-use super::fold::Rounds;
+use super::fold::{Rounds, hash};
 use super::limits::{Incomplete, Limits};
 use super::source::Source;
 
-/// A segment with a parent.
+/// A segment with a parent: 24 bytes, because there are millions of them.
 #[derive(Clone, Copy)]
 struct Cause {
     /// Span base plus call number of the causing call.
     counter: u64,
-    trace: TraceId,
     /// Duration of the outermost calls of kind http-server that end in the row, ns.
     served_ns: u64,
-    /// Number of the causing call's operation, once it is known.
-    caller: Option<u32>,
+    trace: TraceTag,
+    /// Number of the causing call's operation, or [`UNKNOWN`].
+    caller: u32,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// The lowest 32 bits of a trace's hash, of which the rounds use at most eight. They distinguish the traces in which one span
+/// id occurs; span ids are random, so hardly any occurs twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TraceTag(u32);
+
+impl TraceTag {
+    const fn of(trace: TraceId) -> Self {
+        Self(hash(trace) as u32)
+    }
 }
 
 /// The segments with a parent of one round, sorted by their causes.
@@ -63,19 +76,20 @@ impl Causes {
             let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
             let served_ns = served_ns(source, row);
             if served_ns > 0 || !served {
-                self.push(Cause { counter: unmix64(parent.0), trace: row.trace(), served_ns, caller: None });
+                let (counter, trace) = (unmix64(parent.0), TraceTag::of(row.trace()));
+                self.push(row.trace(), Cause { counter, served_ns, trace, caller: UNKNOWN });
             }
         }
     }
 
-    fn push(&mut self, cause: Cause) {
+    fn push(&mut self, trace: TraceId, cause: Cause) {
         self.is_used = true;
         while self.all.len() >= self.max && self.rounds.split() {
             let rounds = self.rounds;
-            self.all.retain(|cause| rounds.takes(cause.trace));
+            self.all.retain(|cause| rounds.takes_hash(u64::from(cause.trace.0)));
         }
         // A round may exceed its share if few traces have most of the segments. The rest counts as segments without a cause.
-        match self.rounds.takes(cause.trace) {
+        match self.rounds.takes(trace) {
             true if self.all.len() < self.max_of_round => self.all.push(cause),
             is_taken => self.omitted += u64::from(is_taken),
         }
@@ -91,18 +105,20 @@ impl Causes {
         for row in source.block.rows().filter(|row| self.rounds.takes(row.trace())) {
             let Some(first) = row.base().checked_add(u64::from(row.first_call())) else { continue };
             let entered = row.shape().calls().get(row.shape().carried().len()..).unwrap_or_default();
+            let trace = TraceTag::of(row.trace());
             let after = self.all.partition_point(|cause| cause.counter < first);
             for cause in self.all.iter_mut().skip(after) {
                 let call = usize::try_from(cause.counter - first).ok().and_then(|at| entered.get(at));
                 let Some(call) = call else { break };
-                if cause.trace == row.trace() {
-                    cause.caller = Some(numbers[call.operation as usize]);
+                if cause.trace == trace {
+                    cause.caller = numbers[call.operation as usize];
                 }
             }
         }
     }
 
     fn of(&self, trace: TraceId, counter: u64) -> impl Iterator<Item = &Cause> {
+        let trace = TraceTag::of(trace);
         let at = self.all.partition_point(|cause| (cause.counter, cause.trace) < (counter, trace));
         self.all.iter().skip(at).take_while(move |cause| (cause.counter, cause.trace) == (counter, trace))
     }
@@ -110,7 +126,7 @@ impl Causes {
     /// Number of the operation of the call with this span id, if the call is known. Span ids of other tracers are not found;
     /// a segment with such a parent counts as a segment without a cause.
     pub(super) fn caller(&self, trace: TraceId, span: SpanId) -> Option<u32> {
-        self.of(trace, unmix64(span.0)).next()?.caller
+        self.of(trace, unmix64(span.0)).next().map(|cause| cause.caller).filter(|caller| *caller != UNKNOWN)
     }
 
     /// The part of a call's self time that is the time of a recorded server, ns: 0 unless it is an HTTP client call that ended.

@@ -7,7 +7,7 @@ use std::fmt;
 pub(super) struct Limits {
     /// Rows that wait for a next part, and rows that wait for a previous part; 64 bytes each.
     pub(super) waiting: usize,
-    /// Segments with a parent at which the traces are shared out among more rounds; 48 bytes each.
+    /// Segments with a parent at which the traces are shared out among more rounds; 24 bytes each.
     pub(super) causes: usize,
     /// Segments with a parent in one round. More rounds do not help if few traces have most of the segments.
     pub(super) causes_of_round: usize,
@@ -22,8 +22,8 @@ pub(super) struct Limits {
 impl Limits {
     const USUAL: Self = Self {
         waiting: 1 << 19,
-        causes: 1 << 20,
-        causes_of_round: 1 << 21,
+        causes: 1 << 21,
+        causes_of_round: 1 << 22,
         parented: 1 << 22,
         requested: 100_000,
         candidates: 200_000,
