@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes one CycloneDX document (JSON) for each program, library and page that we deliver, to target/sbom. They list what is
 # delivered, not what builds or tests it. FEATURES=s3,parquet lists the crates of a binary with these features. `make sbom`
-# builds the Java agent before, because Maven writes the document of the agent next to its jar.
+# builds the Java agent first, because Maven writes the document of the agent next to its jar.
 set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/target/sbom

@@ -1,9 +1,10 @@
 """Measures what TLS and tokens cost the server: CPU time per query, per write and per frame of the native protocol.
 
-Four servers run side by side: without both, with a token, with TLS, with both. In each round they get the same requests one
-after the other, in a new order, each over one connection that stays open. The last work is a new connection per query. CPU
-time is user and system time of the server's process. The figures are medians over rounds, and ratios to the server without
-both with their 95 % interval. Raw results go to `bench-results/access.json`, which is not committed.
+Four servers run side by side: without TLS and token, with a token, with TLS, and with both. In each round, each work runs on
+all servers one after the other, in a random order. A work sends all its requests to a server on one connection,
+except the last work, which opens a new connection for each query. CPU time is user and system time of the server's process.
+The figures are medians over rounds, and ratios to the server without TLS and token with their 95 % interval. Raw results go
+to `bench-results/access.json`, which is not committed.
 """
 
 import argparse
@@ -122,7 +123,7 @@ class Frames:
             self.reader.push(received)
 
 
-# Each function opens its connections, because the server closes those that are silent.
+# Each function opens its own connections, because the server closes connections that are silent.
 
 
 def query(subject: Subject) -> None:
@@ -207,7 +208,7 @@ def row(work: str, runs: list[dict[str, object]]) -> list[str]:
 
 
 def make_certificate(place: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, with its key: ECDSA on P-256, as most servers use."""
+    """A self-signed certificate for 127.0.0.1, and its key: ECDSA on P-256."""
     certificate, key = place / "cert.pem", place / "key.pem"
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]

@@ -102,7 +102,7 @@ def high_water(process: int) -> float:
 
 
 def write(tacho: str, data: Path, megabytes: int) -> None:
-    """Fills a directory with entries of random text, which hardly compresses. Ends with a kill, so that a journal is left."""
+    """Fills a directory with entries of random base64 text. Kills the server at the end, so that a journal is left."""
     command = [tacho, "serve", "--data", str(data), "--http", "127.0.0.1:0", "--records", "127.0.0.1:0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout
@@ -110,7 +110,7 @@ def write(tacho: str, data: Path, megabytes: int) -> None:
     chance = random.Random(7)
     try:
         at = 1_700_000_000_000_000_000
-        # Text of base64 takes about three quarters of its bytes on disk.
+        # Base64 text takes about three quarters of its bytes on disk, so the size of the files is measured.
         while sum(path.stat().st_size for path in (data / "chunks").glob("*.segment")) < megabytes * 1e6:
             lines = []
             for _ in range(ENTRIES_A_REQUEST):

@@ -52,7 +52,8 @@ def floats(count: int) -> Iterator[Group]:
 
 
 def zabbix(count: int) -> Iterator[Group]:
-    """Items of hosts. An item has a value every 30 or every 60 seconds, plus a random part of a second in ns."""
+    """Items of hosts. The values of an item are 30 or 60 seconds apart; a random time below one second, in ns, is added
+    to each time."""
     random = Random(3)
     kinds: list[Callable[[], array]] = [
         lambda: _walk(random, count, 40_000_000_000, 3e8, 4_096),
@@ -106,7 +107,8 @@ def _decimal(column: array, places: int) -> array:
 
 
 def _histogram(random: Random, count: int) -> list[array]:
-    """Cumulative buckets with their sum and count, as an exporter publishes histograms."""
+    """The cumulative buckets of a histogram, as an exporter publishes them. The last bucket has no upper bound, so it is
+    the count of all values."""
     bounds = [0.005 * 2**n for n in range(11)]
     totals, buckets = [0] * 12, [array("q") for _ in range(12)]
     for _ in range(count):

@@ -24,7 +24,7 @@ COLUMNS_MAX = 64
 
 
 def package(cache: Path, name: str) -> Iterator[Group]:
-    """One group for each table of numbers with at least `ROWS_MIN` rows."""
+    """The tables of numbers with at least `ROWS_MIN` rows, each as one or more groups of at most `COLUMNS_MAX` columns."""
     requirement, place = PACKAGES[name]
     folder = cache / name
     if not list(folder.glob("*.whl")):
@@ -38,7 +38,8 @@ def package(cache: Path, name: str) -> Iterator[Group]:
 
 
 def table(text: str) -> Iterator[Group]:
-    """The columns of numbers of a CSV file. An empty cell becomes NaN. The times of the rows are a minute apart."""
+    """The columns of numbers of a CSV file. An empty cell, `?` and `NA` become NaN. The first line is the head. The
+    times of the rows are a minute apart."""
     delimiter = "," if "," in text[:1_000] else " "
     rows = list(csv.reader(text.splitlines(), delimiter=delimiter))[1:]
     width = max((len(row) for row in rows), default=0)
@@ -47,8 +48,8 @@ def table(text: str) -> Iterator[Group]:
 
 
 def series(text: str) -> Iterator[Group]:
-    """A file of the UEA and UCR archives. After `@data`, each line is a case, and colons separate its dimensions. The
-    result has one column per dimension; each column has all cases one after the other."""
+    """A file of the UEA and UCR archives. After `@data`, each line is a case: its dimensions and its class,
+    separated by colons. The result has one column per dimension; each column has all cases one after the other."""
     cases = text.partition("@data")[2].split("\n")
     dimensions = [case.split(":")[:-1] for case in cases if ":" in case]
     joined = [",".join(parts).split(",") for parts in zip(*dimensions)]
@@ -56,8 +57,8 @@ def series(text: str) -> Iterator[Group]:
 
 
 def _numbers(cells: list[str]) -> array | None:
-    """Whole numbers if all cells are whole numbers, otherwise floats. None if a cell is not a number, or if all cells
-    are empty."""
+    """Whole numbers if all cells are whole numbers, otherwise floats with NaN for missing values. None if all cells are
+    empty, or if a cell is neither a number nor a mark for a missing value."""
     if not any(cells):
         return None
     try:

@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 
 QUIET_LOAD_MAX = 1.0
-"""One-minute load average before a run. Above it, wall times are marked as disturbed."""
+"""Limit on the one-minute load average before a run. Above it, wall times are marked as disturbed."""
 
 
 def machine() -> dict[str, str | int]:
@@ -24,5 +24,5 @@ def machine() -> dict[str, str | int]:
 
 
 def load_average() -> float:
-    """Number of processes that ran or waited for a core, averaged over the last minute."""
+    """Number of processes that ran, or waited for a core or a disk, averaged over the last minute."""
     return round(os.getloadavg()[0], 2)

@@ -103,7 +103,7 @@ class Server:
             time.sleep(0.05)
 
     def wait_idle(self, quiet_seconds: float = 2.0, seconds_max: float = 120.0) -> None:
-        """Waits until the processes use less than a tenth of a core for `quiet_seconds`. Waits at most
+        """Waits until the processes use at most a tenth of a core for `quiet_seconds`. Waits at most
         `seconds_max`."""
         deadline = time.monotonic() + seconds_max
         while time.monotonic() < deadline:

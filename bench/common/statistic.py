@@ -1,4 +1,4 @@
-"""Statistics that do not depend on probes: means with confidence intervals, regression, steady state."""
+"""Statistics of all benchmarks: means with confidence intervals, regression, steady state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -154,8 +154,8 @@ def steady_from(values: Sequence[float], step: float = 0.0) -> int | None:
 
     The level is the median of the second half. Each value is smoothed by the median of the 25 values around it, so that
     single disturbances do not count. A value is near the level if it is within 5 % of the level, or within one `step`
-    of the clock. The series is steady from the first near index after which 95 % of the values are near. Empty bins
-    (nan) are ignored.
+    of the clock. The series is steady from the first near index after which 95 % of the values are near. Values that
+    are nan are ignored.
     """
     places = [at for at, value in enumerate(values) if not isnan(value)]
     known = [values[at] for at in places]

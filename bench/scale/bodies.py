@@ -1,9 +1,9 @@
 """The requests of one round, by protocol.
 
 Line protocol: bodies of 50,000 lines, pod by pod, all with one time. Remote write: the requests of a Prometheus. It scrapes
-each pod at an offset of its own within the interval, distributes series over shards by their number, and each shard sends
-requests of 2,000 samples in the order of the scrapes. So a request mixes pods, has one sample of a series, and times that
-only the series of a pod share.
+each pod at an offset of its own within the interval, and distributes the series over four shards. Each shard sends requests
+of 2,000 samples in the order of the scrapes. So a request has samples of several pods, one of each series; only series of the
+same pod have the same time.
 """
 
 import struct
@@ -23,7 +23,7 @@ TIME = "@"
 SMALL = {NAME: "small", "by": "bench"}
 TIME_FIELD, VALUE_HEAD = b"\x10", b"\x09"
 SAMPLE_BYTES = len(VALUE_HEAD) + 8 + len(TIME_FIELD) + len(varint(1 << 41))
-"""A value and a time in ms. The time has the same length from 2004 to 2109."""
+"""A value and a time in ms. The time has the same length from 1972 to 2108."""
 
 
 class Lines:
@@ -40,7 +40,7 @@ class Lines:
         return [[body] for body in self._bodies(time_ms)]
 
     def time_ms(self, _pod: int, time_ms: int) -> int:
-        """The time of a pod's samples in the round of this time."""
+        """The time of a pod's samples in the round that begins at this time."""
         return time_ms
 
     @staticmethod

@@ -24,7 +24,7 @@ class Fleet:
     """The state of all pods in one round. The same arguments give the same rounds."""
 
     def __init__(self, series: int, seed: int, churn: float = 0.0):
-        """`churn` is the share of the pods that a new pod replaces in each round."""
+        """`churn` is the share of the pods that are replaced by new ones in each round."""
         self._random = Random(seed)
         self._names_seed = seed
         self.pods = max(1, series // len(PATHS))

@@ -26,7 +26,7 @@ class RoundCost:
     seconds: float
     cpu_seconds_at_start: float
     """CPU time of the system since its first start. The cost of a round is the difference to the next round, so that work in
-    the background counts while other systems are written to."""
+    the background counts, also while other systems are written to."""
     refused: int
     request_seconds_max: float
     """Longest time from a request's first attempt until its acceptance."""
@@ -66,7 +66,7 @@ class Watch:
         self._last_ms = 0
 
     def note(self, time_ms: int) -> None:
-        """Adds the samples of this round. Samples of replaced pods are no longer expected, because a query names the pods."""
+        """Adds the samples of this round, and forgets those of replaced pods, because the query selects the current pods."""
         self._last_ms = time_ms
         names = {self._fleet.name(pod): pod for pod in self._pods}
         self._expected = {key: samples for key, samples in self._expected.items() if key[0] in names}

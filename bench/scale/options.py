@@ -17,8 +17,8 @@ ROUNDS, ROUNDS_FULL = 20, 240
 CALLS, CALLS_FULL = 10_000_000, 1_000_000_000
 STEP_SECONDS = 15
 CHURN = 0.4
-"""Share of the pods that are replaced in each round of the work `churn`. After 240 rounds there were 97 times as many series
-as are active: 10 million for 100,000."""
+"""Share of the pods that are replaced in each round of the work `churn`. After 240 rounds there are 97 times as many series
+as active ones: 10 million for 100,000."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def parse(arguments: list[str]) -> Options:
         prog="python3 -m bench.scale", description="Compares Tachograph with its peers with many series and many calls."
     )
     parser.add_argument(
-        "--full", action="store_true", help=f"{SERIES_FULL:,} series and {ROUNDS_FULL} rounds (churn: {SERIES:,} series): hours"
+        "--full", action="store_true", help=f"{SERIES_FULL:,} series and {ROUNDS_FULL} rounds: hours"
     )
     parser.add_argument("--only", type=names(NAMES), default=NAMES, help=f"some of {','.join(NAMES)}")
     parser.add_argument(

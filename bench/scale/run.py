@@ -69,7 +69,7 @@ class Work:
         self._fleet = Fleet(options.series, options.seed, options.churn if name == "churn" else 0.0)
         self._protocol = Lines(self._fleet) if name == "lines" else Remote(self._fleet, STEP_MS, options.seed)
         self._watch = Watch(self._fleet, self._protocol)
-        # The last round is in the past, also after the extra round.
+        # All rounds are in the past, also the extra one after the kill.
         now_ms = int(time.time()) // STEP_SECONDS * STEP_MS
         self._time_ms = now_ms - (options.rounds + 2) * STEP_MS
         dataset = Dataset(f"scale-{name}", name, MEASUREMENT, [], STEP_MS)

@@ -24,7 +24,7 @@ LOADS = (
     ("MB peak", "resident_peak", 1e-6, False),
     ("MB settled", "resident_settled", 1e-6, False),
 )
-"""Name of a figure, its key, its unit, and whether the figure is per value."""
+"""Name of a figure, its key, the factor to its unit, and whether the figure is per value."""
 
 
 @dataclass(frozen=True)

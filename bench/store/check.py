@@ -5,8 +5,8 @@
 | max | none |
 | mean | 1e-9 relative |
 | values of a range | times none; values 1e-12 relative |
-| slope | 1e-6 relative, or 1e-9 of the values' spread over the range |
-| quartiles | 1e-9 relative; for systems with nearest ranks: any value within a rank of the neighbours, and 0.5 % |
+| slope | the larger of two: 1e-6 relative; 1e-9 of (largest - smallest value) / (length of the range in seconds) |
+| quartiles | 1e-9 relative; for systems with nearest ranks: from one rank below the nearest two to one above, plus 0.5 % |
 | largest value | 1e-12 relative |
 
 Values need not be equal bit by bit, because VictoriaMetrics keeps about 12 digits. `value_error_max` is the largest

@@ -1,5 +1,5 @@
-"""Size with the published method of Chronix: date-delta compaction, protobuf and gzip in chunks of 128 KiB. A codec
-without a server.
+"""Size with the published method of Chronix: date-delta compaction, protobuf and gzip in chunks of 128 KiB. This
+module is only the codec, without a server.
 
 ```
 Points { repeated Point p = 1; uint32 ddc = 2 }
@@ -64,7 +64,8 @@ def chronix_cost(dataset: Dataset) -> ChronixCost:
 
 
 def encode(times: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, bytes]]:
-    """(number of points, protobuf) of each chunk. The first point of a chunk is at its start, which Chronix stores separately."""
+    """(number of points, protobuf) of each chunk. The time of the first point is the start of the chunk, which Chronix
+    stores separately."""
     chunk, seen, count, stored, omitted = bytearray(), {}, 0, 0, False
     previous = times[0]
     for moment, value in zip(times, values):

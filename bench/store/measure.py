@@ -40,7 +40,7 @@ class LoadCost:
     seconds: float
     cpu_seconds: float
     refused: int
-    """Writes that got 503 with Retry-After and were retried."""
+    """Number of refusals with status 503. A refused write is repeated."""
     resident_peak: int
     disk_bytes_live: int
     settle_seconds: float = 0.0
@@ -151,7 +151,7 @@ def _write_all(system: System, files: list[Path]) -> int:
 
 
 def accepted(write: Callable[[], None]) -> int:
-    """Repeats the write until it is accepted. Returns how often the system refused it because it was full."""
+    """Repeats the write while the system refuses it with status 503. Returns the number of refusals."""
     for refused in range(REFUSALS_MAX):
         try:
             write()
@@ -164,7 +164,7 @@ def accepted(write: Callable[[], None]) -> int:
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
-    """Whether the language of the system can express the query. If so, also warms up the query."""
+    """Whether the language of the system can express the queries of the class. If so, runs the first ones as warm-up."""
     try:
         requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
     except NotOffered as reason:
@@ -218,6 +218,6 @@ def _note(cost: QueryCost, text: str) -> None:
 
 
 def rotated(systems: list[System], turn: int) -> list[System]:
-    """Rotates the order, so that a system does not always follow the same other system."""
+    """Rotates the order, so that each system is the first one in turn."""
     at = turn % len(systems) if systems else 0
     return systems[at:] + systems[:at]

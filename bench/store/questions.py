@@ -1,7 +1,7 @@
 """The queries as plain data, and random sets of queries from a seed.
 
-Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of all other queries are
-between two times of the data. Therefore the results do not depend on whether a system includes the start or the end of a range.
+Windows of `Grouped` are [start, start + window), ... on whole minutes. No bound of the other queries is a time of the data.
+Therefore their results do not depend on whether a system includes the start or the end of a range.
 """
 
 from dataclasses import dataclass

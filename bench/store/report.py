@@ -74,19 +74,19 @@ def _rounded(experiment: dict) -> list[str]:
 
 def _loads(experiment: dict) -> str:
     columns = (
-        "written",
-        "by",
+        "system",
+        "protocol",
         "values/s",
-        "CPU us/value",
-        "settling",
+        "CPU us/value, written",
+        "CPU us/value, settling",
         "bytes/value",
-        "before settling",
+        "bytes/value before settling",
         "ready s",
         "MB idle",
-        "peak",
-        "settled",
+        "MB peak",
+        "MB settled",
         "refused",
-        "load",
+        "load average",
     )
     return table(columns, [_load(experiment, name, cost) for name, cost in experiment["loads"].items()])
 
@@ -113,19 +113,19 @@ def _chronix(experiment: dict) -> str:
     size, gzip_us = cost["bytes"] / cost["values"], cost["gzip_cpu_seconds"] / cost["values"] * 1e6
     return (
         "Chronix's method (date-delta compaction, protobuf, gzip, 128 KiB chunks), the chunks alone: "
-        f"{size:.3f} bytes per value; gzip alone takes {gzip_us:.3f} us CPU a value."
+        f"{size:.3f} bytes per value; gzip alone takes {gzip_us:.3f} us CPU per value."
     )
 
 
 def _queries(experiment: dict) -> str:
-    """For each query: median / p95 in ms, and processor ms of the server."""
+    """For each class of queries: median and p95 in ms, and processor ms of the server per query."""
     names = list(experiment["loads"])
     rows = [
         (group, str(max(len(cost["latencies_ms"]) for cost in row.values())), *(_query(row[name]) for name in names))
         for group, row in experiment["queries"].items()
     ]
     return "median / p95 ms (server CPU ms) per query:\n\n" + table(
-        ("asked", "times", *(TITLES[name] for name in names)), rows
+        ("class", "queries", *(TITLES[name] for name in names)), rows
     )
 
 
@@ -160,7 +160,7 @@ def _outcome(verdict: Verdict) -> str:
 
 
 def _figure(number: float) -> str:
-    """Three significant digits; `-` if there is no figure."""
+    """Three significant digits, a whole number from 100 on; `-` if there is no figure."""
     if isnan(number):
         return "-"
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"

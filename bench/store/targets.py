@@ -24,7 +24,7 @@ class Verdict:
     best: float
     peer: str
     wrong: bool = False
-    """Whether Tachograph returned wrong results. If so, no target is reached."""
+    """Whether Tachograph returned wrong results. If so, the target is not reached."""
 
     @property
     def reached(self) -> bool:
@@ -66,7 +66,7 @@ def _load_verdicts(experiment: dict) -> list[Verdict]:
 
 
 def _query_verdict(name: str, row: dict) -> Verdict | None:
-    """None if no peer supports the query. Ignores peers with wrong results."""
+    """None if Tachograph or every peer has no figure. Ignores peers with wrong results."""
     measured = {system: cost for system, cost in row.items() if cost["latencies_ms"]}
     figures = {
         system: median(cost["latencies_ms"]) for system, cost in measured.items() if system == OURS or not cost["wrong"]

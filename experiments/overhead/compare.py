@@ -46,8 +46,8 @@ class Difference:
 
 
 def halves(result: dict) -> tuple[dict, dict] | None:
-    """Splits a run into the results of this agent and the results of the earlier build, relabelled as results of this
-    agent. Returns None if the run has no earlier build."""
+    """Splits a run with an earlier build of our agent into two: the results of all others, and those of the earlier build,
+    relabelled as results of our agent. Returns None if the run has no earlier build."""
     experiments = result["experiments"]
     earlier = [each | {"cells": [_as_ours(cell) for cell in each["cells"] if _is_before(cell)]} for each in experiments]
     if not any(each["cells"] for each in earlier):
@@ -120,8 +120,8 @@ def compare(result: dict, before: dict) -> str:
         (
             f"## Compared with the run of {before['begun']}",
             *_warnings(result, before),
-            f"{changes[0]} worse, {changes[1]} better of {len(found)} figures. Ratios of geometric means over processes; "
-            f"a figure is better or worse if its {CONFIDENCE:.0%} interval excludes 1 and the change is at least {CHANGE_MIN:.0%}.",
+            f"{changes[0]} worse, {changes[1]} better of {len(found)} figures. Ratios of geometric means over processes; a "
+            f"figure is better or worse if its {CONFIDENCE:.0%} interval excludes 1 and the change is at least {CHANGE_MIN:.0%}.",
             table(head, lines) + "\n",
         )
     )

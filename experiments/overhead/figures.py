@@ -12,7 +12,7 @@ CALLS_BESIDE_MAX = 16
 """Allowed number of additional calls per thread: constructors and similar calls, which some frameworks record too."""
 LOSS_MAX = 1e-6
 STALL_FACTOR = 10
-"""A call longer than this multiple of the median counts as a stall."""
+"""A trace that takes longer than this multiple of the median counts as a stall."""
 SATURATED_SHARE = 0.2
 """If stalls take more than this share of the measured time, the writer determines the speed, not the probe."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
@@ -61,8 +61,8 @@ _QUANTILES = {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "p95_us": 0.95, "p
 
 
 def _costs(said: dict, traces: int, seconds: float) -> dict:
-    """Resources per trace. They are computed as rates, because the process is sampled at times slightly different from
-    the bins."""
+    """Resources per trace, except the collections and their pauses, which are totals. Figures of the whole process are
+    computed as rates, because the process is sampled at times slightly different from the bins."""
     share = seconds * 1e9 / max(1, said["wall_ns"])
     cpu = said["cpu_ns"] * share / traces / 1e3
     app_cpu = said["app_cpu_ns"] / traces / 1e3
@@ -104,7 +104,7 @@ def _growth(resident: Sequence[int]) -> float | None:
 
 
 def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
-    """Reasons why the figures may be misleading. The texts are short, because the tables contain them."""
+    """Reasons why the figures may be misleading. The texts are short, because the lists of the report contain them."""
     texts = []
     if arrived["fault"]:
         texts.append(f"the sink could not continue reading: {arrived['fault']}")
@@ -117,7 +117,7 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
     if cell.setup.switches and not arrived["switched"]:
         texts.append("the agent did not switch the method")
     elif cell.setup.switches and arrived["calls"] > SWITCHED_CALLS_SHARE_MAX * found["calls_made"]:
-        texts.append(f"{arrived['calls']} calls were recorded although switched")
+        texts.append(f"{arrived['calls']} calls were recorded although the method was switched")
     if found["stall_share"] > SATURATED_SHARE and _waits_for_nothing_else(cell):
         texts.append(f"saturated: {found['stall_share'] * 100:.0f} % of the time in stalls")
     if found["steady_s"] is None or found["steady_s"] > said["warm_up_millis"] / 1e3:
@@ -134,7 +134,7 @@ def _waits_for_nothing_else(cell: Cell) -> bool:
 
 
 def stall_share(histogram: list) -> float:
-    """Share of the time in calls that take more than ten times the median."""
+    """Share of the time in traces that take more than ten times the median."""
     limit = STALL_FACTOR * max(1.0, quantile(histogram, 0.5))
     total = sum(value * count for value, count in histogram)
     return sum(value * count for value, count in histogram if value > limit) / total if total else 0.0

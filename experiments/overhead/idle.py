@@ -37,7 +37,7 @@ class Others:
 
 
 def wait_idle(seconds_max: float, look_seconds: float = 0.5) -> tuple[float, float]:
-    """Waits until other processes use less than a tenth of a core, at most for the given time. Returns the last load
+    """Waits until other processes use at most a tenth of a core, but not longer than the given time. Returns the last load
     and the seconds waited."""
     begun = time.monotonic()
     while True:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Stage(Enum):
-    """Parts of a trace's time. Each stage includes the previous one."""
+    """The parts of a trace's time that a setup has. Each stage includes the previous one."""
 
     T = "T"
     """The program without an agent."""

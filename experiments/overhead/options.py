@@ -48,7 +48,11 @@ def parse(arguments: list[str]) -> Options:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--full", action="store_true", help="10 processes of each kind, 20 s each, all depths and times")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="10 processes of each kind, 20 s each (sustained: 3, 60 s each); all depths and method times",
+    )
     parser.add_argument(
         "--only",
         type=_setups,
@@ -59,9 +63,15 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument(
         "--experiments", type=_experiments, default=EXPERIMENTS, metavar="NAMES", help=f"some of {', '.join(EXPERIMENTS)}"
     )
-    parser.add_argument("--forks", type=_positive(int), default=None, metavar="N", help="processes of each kind")
     parser.add_argument(
-        "--seconds", type=_positive(float), default=None, metavar="S", help="seconds of each process; the first half is warm-up"
+        "--forks", type=_positive(int), default=None, metavar="N", help="processes of each kind (sustained: a third)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_positive(float),
+        default=None,
+        metavar="S",
+        help="seconds of each process, the first half is warm-up (sustained: 12 times as many, at most 60; a sixth is warm-up)",
     )
     parser.add_argument("--seed", type=int, default=123, metavar="N", help="seed of the order (123)")
     parser.add_argument(

@@ -1,5 +1,5 @@
 """Draws the results as SVG, without a library: stacked response times, warm-up, throughput, and curves over
-depth."""
+depth and method time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ POINTS_MAX = 250
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of a drawing. `mark` is a position on the x axis."""
+    """A curve of a drawing. `mark`: the position of a vertical line on the x axis."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -152,7 +152,7 @@ def warm_up(found: Sequence[Row]) -> list[Curve]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Draws the mean of neighbouring points, so that a curve has fewer points."""
+    """Replaces groups of neighbouring points by their means, so that at most `POINTS_MAX` points are left."""
     step = ceil(len(points) / POINTS_MAX) if points else 1
     groups = (points[at : at + step] for at in range(0, len(points), step))
     return [(group[0][0], sum(y for _, y in group) / len(group)) for group in groups]

@@ -1,5 +1,5 @@
-"""Receivers for the records of one process: the sink, a directory, a real server, or none. All report the number of
-received calls.
+"""Receivers for the records of one process: the sink, a directory, a real server, or none. All except
+`Nobody` report the number of received calls.
 
 Before: `fork.py` starts the receiver, and stops it when the measured process has ended.
 """

@@ -65,7 +65,8 @@ def _experiment(experiment: dict) -> str:
     parts = [
         f"## {experiment['title']}",
         f"{about}; {load['seconds']:g} s a process, the first {load['warm_up_seconds']:g} s warm up. "
-        "Response time of a trace in us: mean with its 95 % confidence over processes; quartiles of all calls.",
+        "Response time of a trace in us: mean with its 95 % confidence interval over processes; quantiles of the traces of "
+        "all processes.",
         _times(experiment["name"], found),
         _costs(experiment["name"], found),
     ]
@@ -79,7 +80,7 @@ def _name(experiment: str, row: Row) -> str:
 
 
 def _times(name: str, found: list[Row]) -> str:
-    head = ("us a trace", "n", "mean", "95 %", "Q1", "median", "Q3", "p99", "of forks", "x none", "95 %", "steady s", "")
+    head = ("us a trace", "n", "mean", "95 %", "Q1", "median", "Q3", "p99", "fork medians", "x none", "95 %", "steady s", "")
     return table(head, [_time(name, row, found) for row in found])
 
 
@@ -113,7 +114,7 @@ def marks(row: Row) -> str:
         ("not steady", "not steady"),
         ("began late", "late"),
         ("the agent", "NOT SWITCHED"),
-        ("although switched", "NOT SWITCHED"),
+        ("was switched", "NOT SWITCHED"),
         ("the sink could", "UNREADABLE"),
         ("more calls", "TOO MANY"),
     )
@@ -259,14 +260,14 @@ def _notes(result: dict) -> str:
             "",
             "n: processes. CPU is of the whole measured process; program: its own threads; receiver: sink or server. B garbage: "
             "allocated on the program's threads. others: most cores used by other processes. saturated: over "
-            "20 % of the time in calls of more than ten times the median. steady: see docs/guide/overhead.md. lost: calls made "
-            "that did not arrive, the warm-up included.",
+            "20 % of the time in traces that took more than ten times the median. steady: see docs/guide/overhead.md. lost: calls "
+            "made that did not arrive, the warm-up included.",
         )
     )
 
 
 def figure(number: float) -> str:
-    """Four significant digits; `-` if there is no figure."""
+    """Four significant digits, a whole number from 1,000 on; `-` if there is no figure."""
     if not isfinite(number):
         return "-"
     if abs(number) >= 1000:

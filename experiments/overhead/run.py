@@ -154,11 +154,11 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
 
 
 def has_faults(result: dict) -> bool:
-    """Whether a process failed, or whether calls of our agent were lost, too many or unreadable, or it did not switch a method.
-    Setups that may drop calls are exempt."""
+    """Whether a process failed, or whether our agent lost calls, sent too many or undecodable calls, or did not switch the
+    method. A setup that may drop calls is exempt, unless it switches the method."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
-        text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text
+        text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text or "although switched" in text
         for cell in cells
         if cell["setup"].startswith("ours") and not (cell["is_lossy"] and not cell["switches"])
         for fork in cell["forks"]

@@ -66,7 +66,7 @@ class Row:
         return median(values) if values else nan
 
     def quantile_us(self, share: float) -> float:
-        """Quantile in us of the calls of all processes together."""
+        """Quantile in us of the traces of all processes together."""
         return quantile(merge([fork["histogram"] for fork in self.forks]), share) / 1e3
 
     def per_second(self) -> list[float]:

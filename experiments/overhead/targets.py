@@ -1,5 +1,5 @@
-"""The targets, and whether they were reached. All targets are for depth 10 on two cores, as the published figures
-are."""
+"""The targets, and whether they were reached. All targets are for depth 10, as the published figures are, and for
+two cores."""
 
 from dataclasses import dataclass
 from math import isnan, nan
@@ -26,7 +26,7 @@ class Verdict:
     limit: float
     at_least: bool = False
     spoilt: str = ""
-    """Reason to ignore the figure, independent of its value."""
+    """Reason why the target is missed whatever the figure is, such as lost calls."""
 
     @property
     def outcome(self) -> str:

@@ -12,7 +12,7 @@ import { load } from './load.js';
 
 const HELP = `usage: node bench/overhead.js [options]
 
-  --forks N        processes of each kind (5)
+  --forks N        processes for each measured setup (5)
   --traces N       traces in a process, the first half is not counted (1000000)
   --depth N        calls in a trace (10)
   --gap-us N       time between two traces, not counted (0); with 0 no sender can keep up

@@ -27,13 +27,13 @@ import { Tls } from './send/tls.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
-/** Maximum delay of a record, to send it together with further records. */
+/** Longest time that a record waits, so that it can be sent together with later records. */
 const FLUSH_MS = 100;
 /** Interval at which the agent checks for changed counts of rules and for unsent data. */
 const LOOK_MS = 1_000;
-/** Key of the agent, shared by several copies of this package in one process. */
+/** Property of `globalThis` with the agent of this thread, so that several copies of this package use one agent. */
 const SHARED = Symbol.for('tachograph.agent');
-/** Warnings already logged, passed to threads that this thread starts. */
+/** Key of the warnings that were logged already. A new thread gets them from the thread that starts it. */
 const TOLD = 'tachograph.told';
 
 export class Agent {
@@ -113,7 +113,7 @@ export class Agent {
     this.threads.news(this.#hasNews());
   }
 
-  /** True if there are both unsent data and a connection. */
+  /** True if there is data that the server has not acknowledged, and a connection. */
   #hasNews() {
     const { recorder, outbox, link } = this;
     const isNews = recorder.active.length > 0 || recorder.tallies.hasNews || outbox.isOpen || !outbox.isAcknowledged();
@@ -151,7 +151,7 @@ export class Agent {
   /**
    * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice, because
    * code that runs at the very end may also record something.
-   * @param {boolean} isLast true if no further call follows
+   * @param {boolean} isLast true if this method is not called again
    */
   #last(isLast) {
     this.guard(() => {
@@ -237,7 +237,7 @@ function startNew() {
 }
 
 /**
- * Logs each line once per process: threads get the lines that were logged before.
+ * Logs the lines, except those that the process had logged before this thread began.
  * @param {string[]} warnings
  * @param {Log} log
  */

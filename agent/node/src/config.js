@@ -6,7 +6,10 @@ import * as messages from './messages.js';
 import { Secret } from './secret.js';
 import { OTHERS, SETTINGS } from './settings.js';
 
-/** @typedef {import('./settings.js').Settings & { warnings: string[] }} Config `warnings`: one sentence for each wrong setting */
+/**
+ * The settings, and a warning for each that is wrong or has no effect.
+ * @typedef {import('./settings.js').Settings & { warnings: string[] }} Config
+ */
 
 /** Names that the setting `probes` accepts. The code of the probes is listed in `probes/index.js`. */
 export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undici', 'pg']);
@@ -15,9 +18,9 @@ export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undi
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
-/** The path of a file that does not exist. With an empty path, the connection would not be encrypted, or would have no token. */
+/** A blank path becomes that of a missing file, so the agent does not connect. An empty path means no encryption or no token. */
 const UNUSABLE = { value: '<blank>', fault: messages.expected('the path of a file'), used: '<blank>' };
-/** Settings that must not be blank: an empty value has another meaning. */
+/** Settings to which `UNUSABLE` applies. */
 const FILES = ['tls_ca', 'token_file'];
 /** Names within this edit distance are treated as typing errors. */
 const DISTANCE_MAX = 2;
@@ -39,7 +42,7 @@ export function load(environment) {
     const name = variable.slice('TACHO_'.length).toLowerCase();
     if (Object.hasOwn(SETTINGS, name)) {
       const [type, fallback, ...bounds] = SETTINGS[name];
-      // Blanks of a secret are kept, because they are a fault of its file or variable.
+      // The blanks of a secret are kept, so that they are reported as a fault.
       const given = type === 'secret' ? text : text.trim();
       const isUnusable = FILES.includes(name) && isBlank(text);
       const { value, fault, used } = isUnusable ? UNUSABLE : read(type, given, fallback, ...bounds);
@@ -155,7 +158,7 @@ export function isProbeWanted(wanted, name) {
 }
 
 /**
- * Levenshtein (1966).
+ * The Levenshtein distance of two texts.
  * @param {string} a
  * @param {string} b
  */

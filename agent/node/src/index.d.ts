@@ -4,12 +4,12 @@
 export type Labels = string | (Record<string, unknown> & { __name__: string });
 
 /**
- * Runs `fn` as a recorded call, the parent of calls inside it. If `fn` returns a promise, the call ends when the
- * promise settles.
+ * Runs `fn` as a recorded call, the parent of calls inside it. Returns or throws the same as `fn`. If the result is a promise,
+ * the caller gets a promise that settles in the same way, and the call ends when it settles.
  */
 export function record<T>(name: string, fn: () => T): T;
 
-/** Returns a function or method that behaves like `fn` and records each of its calls. */
+/** Returns a function or method that behaves like `fn` and records its calls, but not its use with `new`. */
 export function wrap<F extends (this: any, ...args: any[]) => any>(fn: F, name?: string): F;
 
 /** Records a sample at the current time. A bigint is sent as an integer of 64 bits. */

@@ -6,8 +6,8 @@ import { start } from './agent.js';
 const agent = start();
 
 /**
- * Runs `fn` as a recorded call, the parent of calls inside it. Returns or throws the same as `fn`. If `fn` returns a promise, the
- * call ends when the promise settles.
+ * Runs `fn` as a recorded call, the parent of calls inside it. Returns or throws the same as `fn`. If the result is a promise,
+ * the caller gets a promise that settles in the same way, and the call ends when it settles.
  * @template T
  * @param {string} name of the operation
  * @param {() => T} fn
@@ -18,8 +18,8 @@ export function record(name, fn) {
 }
 
 /**
- * Returns a function or method that behaves like `fn` and records each of its calls: `Board.prototype.post =
- * wrap(Board.prototype.post, 'Board.post')`.
+ * Returns a function or method that behaves like `fn` and records its calls, but not its use with `new`:
+ * `Board.prototype.post = wrap(Board.prototype.post, 'Board.post')`.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {F} fn
  * @param {string} [name] of the operation; by default the name of the function

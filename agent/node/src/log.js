@@ -34,7 +34,7 @@ export class Log {
     return '';
   }
 
-  /** @param {string} line an error, or the message that it is over */
+  /** @param {string} line */
   say(line) {
     const text = `${new Date().toISOString()} tachograph: ${line}\n`;
     try {

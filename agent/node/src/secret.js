@@ -10,10 +10,13 @@ import { TOKEN_BYTES_MAX } from './wire/constants.js';
 
 // With O_NONBLOCK, opening a FIFO does not wait for a writer. Windows has no such flag.
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
-/** A line ends with at most two characters. A longer content is refused. */
+/**
+ * Number of bytes to read from the file: the longest token, a line end of at most two bytes, and one byte more, so that a token
+ * that is too long is detected.
+ */
 const READ_BYTES = TOKEN_BYTES_MAX + 3;
 
-/** A text that is not shown. */
+/** A text that is not printed with the settings. */
 export class Secret {
   #text;
 
@@ -77,7 +80,7 @@ export class Token {
   /** @param {string | Error} text or the reason why there is none */
   #checked(text) {
     if (text instanceof Error) {
-      // Removes the code, the system call and the path, because the line contains them already.
+      // Keeps only the description: without the code, the system call and the path.
       const why = /^[A-Z]+: ([^,]+),/.exec(text.message)?.[1] ?? text.message;
       throw new Error(messages.tokenUnusable(this.setting, why));
     }

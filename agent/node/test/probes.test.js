@@ -150,7 +150,7 @@ test('an invalid rule, or one without matches, is reported', async () => {
   await end();
 });
 
-test('a program that starts later gets the rules, and after a restart of the server the kept ones', async () => {
+test('a program that starts later gets the rules, and only the kept ones after a restart of the server', async () => {
   const service = 'later';
   await probes('off', PRICE, '--service', service, '--keep');
   await probes('off', POST, '--service', service);

@@ -343,7 +343,7 @@ test('a request gets its name when it ends, even if a part was already sent', ()
       ['GET', `GET /${isLong}`],
       ['GET /a', 'GET'],
     ]) {
-      for (let at = 0; isLong && at < 200; at++) name(`GET /${early}${at}`); // ids of one byte and of two
+      for (let at = 0; isLong && at < 200; at++) name(`GET /${early}${at}`); // later names get ids of two bytes
       const call = recorder.enterFrom(null, name(early));
       const inner = recorder.enter(call, dictionary.operation(1, 'inner'));
       recorder.exit(inner);

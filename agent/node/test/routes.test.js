@@ -13,7 +13,7 @@ after(() => tacho.close());
 
 const ROUTES = { '/users/:name': 20, '/missing/:name': 3, '/broken/:name': 3, '/shops/:shop/inner/:name': 1 };
 const NOT_FOUND = { '(not found)': 20 };
-/** More than the number of names for paths without a route. */
+/** More than the limit on names that the agent forms from paths without a route. */
 const MANY = { ...ROUTES, '/users/:name': 1_100 };
 /** Express exposes only the current value of a router's mount path. */
 const EXPRESS = {

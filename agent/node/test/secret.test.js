@@ -88,7 +88,7 @@ test('blanks of a token are kept, and a blank file is not ignored', async () => 
   assert.deepEqual(blank.warnings, ['TACHO_TOKEN_FILE= : expected the path of a file; using <blank>']);
 });
 
-test('no text of an object contains the token', () => {
+test('an object with the token does not show it when it is printed', () => {
   const config = load({ TACHO_TOKEN: TOKEN });
   const token = new Token({ given: config.token, file: '', isInsecure: false });
   token.readNow();
@@ -193,7 +193,7 @@ for (const isInsecure of [false, true]) {
     const link = new Link({ address: { host: '127.0.0.1', port: server.address().port }, protocol, totals, log });
     try {
       link.start();
-      // The connected socket claims to be one of another machine.
+      // The connected socket claims that its peer is another machine.
       Object.defineProperty(link.socket, 'remoteAddress', { value: '10.0.0.1' });
       await until('a line', () => said.length > 0);
       if (isInsecure) {

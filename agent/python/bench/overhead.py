@@ -1,12 +1,12 @@
-"""Measures the overhead of the agent. Runs the same recursion under each setup, in new processes, alternately. Prints tables.
+"""Measures the overhead of the agent. Runs the same program under each setup, in new processes, alternately. Prints tables.
 
-MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10.
-Setups:
+MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10. A
+second program (`pages`, only with the first and the last setup) is a WSGI application. Setups:
 
     none         the function itself
     off          decorated, the agent is not started
     ruled        decorated, and switched off by a rule of a real `tacho serve`
-    collecting   decorated and collected; the sender discards the words of the tracks
+    collecting   decorated and collected; the sender discards the events
     sent         sent to a real `tacho serve`, with the default settings
 
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
@@ -63,7 +63,7 @@ def child(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def throw_away() -> None:
-    """The sender takes the words and discards them."""
+    """Makes the sender discard the events."""
     from tachograph.reader import TrackReader
 
     def read(self: TrackReader, _now: int) -> int:

@@ -41,7 +41,7 @@ class Agent:
         self.settings = settings
         self.log = log
         self.imports = Imports(settings.include, settings.exclude, log)
-        # A forked child keeps its rules.
+        # Also used in a forked child, so the rules stay in force there.
         self.switchboard = Switchboard(SHARED, self.imports, log)
         self.forking: Optional[Context] = None
         self.is_stopped = False
@@ -117,7 +117,8 @@ class Agent:
 
     def _after_in_parent(self) -> None:
         self.forking = None
-        self.sender.report_at = math.inf  # the program may continue in its children, and import modules in them
+        # No report of patterns without matches: the program may continue in its children, and import modules in them.
+        self.sender.report_at = math.inf
         if not self.is_stopped:
             self.sender.start()
 
@@ -159,9 +160,9 @@ _lock = threading.Lock()
 
 
 def start(**settings: Any) -> bool:
-    """Starts recording; only the first call has an effect. Settings override the environment (README.md); never raises.
+    """Starts recording, unless the agent runs already. Settings override the environment (README.md); never raises.
 
-    Returns False if the agent was started before, is disabled, or fails to start.
+    Returns False if the agent runs already, is disabled, or fails to start.
     """
     global _agent
     with _lock:

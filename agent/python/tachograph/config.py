@@ -21,7 +21,7 @@ from .secret import Secret
 
 PREFIX = "TACHO_"
 
-# Variables of the command line, the server and the tests, which are in the same environment.
+# Variables of the command line and the server, which are in the same environment.
 FOREIGN = (
     "TACHO_AGENT_JAR",
     "TACHO_CONFIG",
@@ -126,7 +126,7 @@ def _string(value: Any) -> str:
 
 
 def _file(value: Any) -> str:
-    """A path. An unusable value becomes a path without a file. An empty path would leave the connection unencrypted."""
+    """A path. An unusable value becomes the path of a missing file, because an empty path means no encryption or no token."""
     try:
         path = os.fsdecode(value)
     except Exception:  # __fspath__ of the value may raise anything

@@ -1,7 +1,7 @@
 """Identities of calls: sessions, trace and span ids, and the W3C traceparent header.
 
-Only the session is random. All other ids are derived from the session and from counters (docs/format/wire.md, segment). Before:
-track, which reads the context of its open call. After: reader, which writes the context as a parent.
+Only the session is random. The ids of its calls are derived from the session and from counters (docs/format/wire.md, segment).
+Before: track, which reads the context of its open call. After: reader, which writes the context as a parent.
 """
 
 from __future__ import annotations

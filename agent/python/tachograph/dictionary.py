@@ -16,7 +16,7 @@ VALUES_MAX = 16_384
 SERIES_MAX = 16_384
 OPERATIONS_MAX = wire.DICT_IDS_MAX - 64
 
-# This limit is below the bound of the protocol, so that a definition that is checked just below the limit still fits.
+# This limit is lower than the bound of the protocol, because it is checked before a definition is added.
 STRING_BYTES_MAX = wire.DICT_BYTES_MAX - (1 << 20)
 
 _BODY_BYTES = 65_536

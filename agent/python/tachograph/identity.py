@@ -1,6 +1,6 @@
 """Identity of this process: labels of its series and pairs of HELLO, as in the Java agent.
 
-Before: agent.start. After: link (pairs), sampler and sender (labels).
+Before: agent.start. After: link (pairs), inbox (labels).
 """
 
 from __future__ import annotations

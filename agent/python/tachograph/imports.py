@@ -156,7 +156,7 @@ class Imports:
     def _watch_members(
         self, owner: Any, members: Mapping[str, Any], module: str, names: tuple[str, ...], rules: Rules
     ) -> int:
-        """`names`: names of the module and of the classes around the owner. `rules`: rules that may select further functions.
+        """`names`: name of the module, then of the classes down to the owner. `rules`: rules that may select further functions.
 
         Runs no code of a member, because a lazy object of the program might load its target.
         """
@@ -175,7 +175,8 @@ class Imports:
         """Changes a function of the script, or the functions of a method or property, when it has just been defined. Returns the
         member. Never raises.
 
-        `names`: as in `_watch_member`. `later`: functions that the script may define later, by name.
+        `names`: names of the module, of the classes around the function, and of the function. `later`: functions that the script
+        may define later, by name.
         """
         name = names[-1].rpartition(".")[2]
         try:

@@ -17,7 +17,7 @@ from .track import Home
 
 # Maximum number of waiting samples and entries; the sender empties the list some 20 times a second.
 RECORDS_MAX = 65_536
-# Maximum size of waiting texts.
+# Limit on the size of the waiting entries. Above it, further entries are dropped.
 BYTES_MAX = 16 << 20
 
 _POINTS_MAX = 1_000

@@ -39,9 +39,9 @@ class InPlace:
         self.is_included = own == ON
         self.own = function.__code__
         self.template = _template(_kind(function), len(self.own.co_freevars), _shape(self.own))
-        # The code assigned to the function. It refers to the function's module. The garbage collector does not follow the
-        # references of code objects. So if a module is discarded while its functions are recorded, it stays in memory. If a
-        # module is loaded again, its previous version is released.
+        # The code assigned to the function. It refers to the module of the function, and the garbage collector does not follow
+        # the references of code objects. So a module that is discarded while its functions are recorded stays in memory. If a
+        # module is only loaded again, its previous functions are released.
         self.recorded: Optional[weakref.ref[types.CodeType]] = None
         name, module = recorder.name_of(function), recorder.module_of(function)
         self.operation = SHARED.function(METHOD, name, len(module), own)

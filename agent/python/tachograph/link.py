@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .tls import Encrypted, Tls
 
 _GREETING_S = 5.0
-# The most that the time between two steps counts as waiting for the greeting. The sender's thread may be late on a busy machine,
-# and a step of TLS may take long. The server is not the cause of that.
+# Limit on the time between two steps that counts as waiting for the greeting. The sender's thread may be late on a busy machine,
+# and a step of TLS may take long; the server is not the cause of that.
 _STEP_S_MAX = 0.1
 # Pause before the next attempt when the program ends.
 _ENDING_S = 0.1
@@ -46,7 +46,7 @@ _UNAUTHORIZED = 12
 _FORBIDDEN = 13
 # First and longest pause after a refused token, which may become valid later.
 _TOKEN_S = (1.0, 60.0)
-# Pause after a refusal that an immediate retry would only repeat.
+# Pause after a refusal, if the server would refuse an immediate retry for the same reason.
 _REFUSED_S = 60.0
 # Minimum pause after an ERROR, unless the token is the reason. Without it, the pause could be short, because a WELCOME before
 # the ERROR has reset the back-off.
@@ -177,8 +177,8 @@ class Link:
             self.due_at_end = now + _ENDING_S
 
     def close(self) -> None:
-        """Called when the program ends. Logs pending outages and dropped calls, sends BYE if connected, and closes the socket. No attempt to connect
-        follows."""
+        """Called when the program ends. Logs pending outages and dropped calls, sends BYE if connected, and closes the socket. No
+        attempt to connect follows."""
         self.outage.tell_past(monotonic())
         self.outage.drops.look(monotonic(), is_last=True)
         self.due = self.due_at_end = math.inf

@@ -33,7 +33,7 @@ class Log:
         return ""
 
     def say(self, line: str) -> None:
-        """Logs an event for the user: an error, or the message that it is over."""
+        """Writes a line."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         text = f"{now} tachograph: {line}\n"
         try:

@@ -13,7 +13,7 @@ from typing import Callable
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
 OTHER = "(other)"
 
-# States of an operation. A call only checks whether the state of its operation is false.
+# States of an operation. A call only checks whether the state of its operation is 0.
 ON, OFF, AGGREGATE = 0, 1, 2
 
 # No rule decides the operation.
@@ -50,7 +50,7 @@ class Operations:
         # The state of new operations, by kind, for the kinds whose names come from data.
         self.kinds = [ON] * (TASK + 1)
         self.decide: Decide = _own
-        # True if operations or decisions were added since the reporter last read them and set this to false.
+        # True if operations or decisions were added since the last report to the server. The switchboard sets it to false.
         self.has_news = True
         self.lock = threading.Lock()
         self.other = [0] + [self._add(kind, OTHER) for kind in range(METHOD, TASK + 1)]

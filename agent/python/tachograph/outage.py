@@ -1,7 +1,8 @@
 """Logs outages of the server, and the end of each outage with the number of dropped records.
 
 At most one outage is logged per minute: an outage that begins less than a minute after the latest logged outage is logged when
-that minute is over. Outages that have ended by then share one line. Before: link. After: drops, log.
+that minute is over. Outages that have ended by then share one line. A new reason for which the server refuses the token is logged
+immediately. Before: link. After: drops, log.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Outage:
 
     def failed(self, now: float, was_open: bool, why: str, is_of_token: bool = False) -> None:
         """A connection, or an attempt to connect, has failed. `now`: as for `begin`. `is_of_token`: the server refuses the token.
-        Such a reason is logged at once if it is new, because it needs an action of the user."""
+        Such a reason is logged immediately if it is new, because it needs an action of the user."""
         self.begin(now)
         self.was_connected |= was_open
         is_news = is_of_token and why != self.refusal
@@ -81,7 +82,7 @@ class Outage:
             self.tell_past(now)
 
     def tell_past(self, now: float) -> None:
-        """Logs ended outages at once, unless another one is in progress. `now`: as for `begin`."""
+        """Logs ended outages immediately, unless another one is in progress. `now`: as for `begin`."""
         if self.is_on or not self.untold:
             return
         self.told_at = now

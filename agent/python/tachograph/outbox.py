@@ -16,7 +16,7 @@ from .totals import Totals
 # A frame is closed when it reaches this size; a single record may be larger.
 FRAME_BYTES = 65_536
 
-# Memory of a frame in the queue besides its bytes.
+# Memory of a frame in the queue in addition to its content, in bytes.
 _FRAME_OVERHEAD = 200
 
 

@@ -290,9 +290,9 @@ class TrackReader:
         return self.totals.calls_sent + self.totals.calls_dropped_in_queue
 
     def _spoil(self, owed: int) -> None:
-        """After an unexpected error (out of memory): discards and counts the current words, but keeps the track.
+        """After an unexpected error (out of memory): drops and counts the current calls, but keeps the track.
 
-        `owed`: the value of `_handled` if all of these words had been sent.
+        `owed`: the value that `_handled` would have without the error.
         """
         self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True

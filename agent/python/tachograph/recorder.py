@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Attribute of a wrapper with its operation, so that no function is wrapped twice.
 MARK = "__tachograph__"
 
-# States by operation; a wrapper takes its fast path if the state is false. See operations.
+# States by operation; a wrapper takes its fast path if the state is 0. See operations.
 _STATES = operations.SHARED.states
 
 _KINDS = {
@@ -279,8 +279,8 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
 def _call_slowly(
     track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The slow path of a call, for four cases: the list is long, calls are being dropped, the agent is off, or the agent has
-    just been started."""
+    """The slow path of a call, for four cases: the list of events is long, calls are being dropped, the agent is off, or the
+    agent has just been started."""
     if here() is not track or track.admit():
         return wrapper(*args, **kwargs)
     track.count_dropped()
@@ -479,7 +479,7 @@ class Span:
         self.strand: Optional[Strand] = None
         self.token: Any = None
         self.words: Any = None
-        # Begin of a counted block.
+        # Start of a counted block, as `perf_counter_ns`; 0 for other blocks.
         self.begun = 0
 
     def __enter__(self) -> Span:

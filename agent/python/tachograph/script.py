@@ -1,7 +1,7 @@
 """Records functions of the script itself. The script is not imported, and it may run until the program ends (a server). So its
 functions are changed as soon as they are defined: each selected function gets an outermost decorator in the syntax tree, which
 changes the function in place and returns the same object. So calls through references that the function's own decorators keep
-(the routes of Flask, a table) are recorded.
+(the routes of Flask, a table of functions) are recorded.
 
 A script without selected functions runs unchanged. Line numbers and tracebacks stay the same. Before: `python -m tachograph run`.
 After: imports.

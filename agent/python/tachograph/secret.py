@@ -18,7 +18,7 @@ _VISIBLE = frozenset(range(0x21, 0x7F))
 
 @dataclass(frozen=True, repr=False)
 class Secret:
-    """A text that is not shown."""
+    """A text that `repr` does not show."""
 
     text: str
 
@@ -68,7 +68,8 @@ def _content(path: str, setting: str) -> bytes:
     try:
         with open(path, "rb", opener=_open) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                # A line ends with at most two characters. A longer content is refused.
+                # Reads the longest token, a line end of at most two bytes, and one byte more, so that a token that is too long is
+                # detected.
                 return file.read(wire.TOKEN_BYTES_MAX + 3).removesuffix(b"\n").removesuffix(b"\r")
             why = messages.TLS_NOT_A_FILE
     except (OSError, ValueError) as e:  # ValueError: no path

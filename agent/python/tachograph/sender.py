@@ -62,14 +62,13 @@ class Sender:
         self.sampler: Optional[Sampler] = None
         self.sample_interval_s = 5.0
         self.sample_at = 0.0
-        # Interval of the reports of counted operations, and the time of the last report.
+        # Interval of the reports of counted operations, and the time of the next report.
         self.tally_interval_s = 5.0
         self.tally_at = monotonic()
         # Called once, when the program has had time to import its modules.
         self.report: Callable[[], None] = lambda: None
         self.report_at = math.inf
-        # Id of the thread that should run, and a lock that this thread holds. A thread that finds other values in these fields
-        # ends.
+        # Id of the thread that should run, and a lock that this thread holds. A thread that finds another lock here ends.
         self.thread: Optional[int] = None
         self.done: Any = None
         self.flushes: list[Flush] = []
@@ -81,7 +80,7 @@ class Sender:
         self.inbox_dropped_seen = (0, 0)
 
     def sample_with(self, sampler: Sampler, interval_s: float) -> None:
-        """Sets the sampler and its interval. The first samples are taken later, for the start of the program."""
+        """Sets the sampler and its interval. The first samples are taken after the interval, but after one second at most."""
         self.sampler = sampler
         self.sample_interval_s = interval_s
         self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)
@@ -108,7 +107,7 @@ class Sender:
 
     @property
     def has_news(self) -> bool:
-        """True if there are unacknowledged records."""
+        """True if there may be unacknowledged records."""
         return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:

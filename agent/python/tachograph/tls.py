@@ -145,7 +145,7 @@ class Encrypted:
         return len(data)
 
     def close(self) -> None:
-        """Sends no bytes, because the connection may belong to the parent after a fork."""
+        """Sends no bytes, because after a fork the connection may belong to the parent."""
         self.plain.close()
 
     def _fill(self) -> bool:

@@ -34,7 +34,7 @@ ESCAPE = -(1 << 62)
 BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
 # (FAILED, time, call, text of the exception or None)             this call and all open calls inside it end now, as failed
-# (UNWIND, time, call)                                            this call returned; open calls inside it failed
+# (UNWIND, time, call)                                            this call ends now, open calls inside it end as failed
 # (ATTRIBUTE, call, key, str or int)
 # (RENAME, operation)                                             changes the operation of the open outermost call
 
@@ -98,7 +98,8 @@ class Track:
         self.calls = NO_CALL
         self.segment = 0
         self.parent: Optional[Context] = None
-        # Parent of outermost calls: the context submitted with the current task, and the context in which the strand began.
+        # Possible parents of outermost calls: the context submitted with the current task, and the context in which the strand
+        # began.
         self.attached: Optional[Context] = None
         self.origin: Optional[Context] = None
         self.task: object = None
@@ -148,8 +149,8 @@ class Track:
         return is_innermost
 
     def fail(self, thrown: BaseException, call: int, outer: int) -> None:
-        """Ends a call with an exception. The text is recorded at the call in which the exception first appears, and at the
-        outermost call that it leaves."""
+        """Ends a call with an exception. The text is recorded at the call in which the exception first appears, and again at
+        the outermost call, if the exception leaves that call."""
         now = perf_counter_ns()
         if isinstance(thrown, CONTROL_FLOW):
             self.events.append(ESCAPE)
@@ -292,7 +293,8 @@ class Strand:
     def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
         self.is_open = True
         self.operation = operation
-        # Begin of a counted call; 0 for other calls. Calls inside a counted call have its caller as their parent.
+        # Start of a counted call, as `perf_counter_ns`; 0 for other calls. Calls inside a counted call have its caller as
+        # their parent.
         self.begun = perf_counter_ns() if SHARED.states[operation] == AGGREGATE else 0
         caller = parent if is_root else parent or here().context()
         self.track = track = new_strand()

@@ -141,7 +141,7 @@ class Report:
 
     `on`, `aggregated`, `off`: numbers of operations. `rules`: for each rule the number of operations that it decides, and the
     reason why it is invalid, empty for a valid rule. `moved`: operations that are aggregated without a rule, with the reason and
-    the time of the change (ns).
+    the time of the change, ns since the epoch.
     """
 
     revision: int

@@ -177,7 +177,7 @@ class Conversations(LinkTest):
         self.assertRegex(self.said[1], "^connected again to")
         self.assertEqual(self.totals.connects, 2)
 
-    def test_each_outage_is_logged_at_most_once_a_minute_and_its_end_with_the_losses(self) -> None:
+    def test_at_most_one_outage_per_minute_is_logged_and_its_end_with_the_losses(self) -> None:
         self.opened()
         lost = self.link.outage
         name = lost.server
@@ -260,7 +260,7 @@ class Conversations(LinkTest):
             ),
             ("0 fails,1 opens,58 fails,59 3 0 0,61 opens", [away.format("once", "3 calls, 0 samples and 0 entries were")]),
             ("0 fails,1 opens,2 fails,3 opens,4 ends,5 ends", [away.format("once", "nothing was")]),
-            # During another outage, no line says connected.
+            # Ended outages are not logged during another outage.
             ("0 fails,1 opens,2 fails,3 0 0 4,4 opens,59 fails,60 looks,60 ends,61 fails,63 opens,122 looks", []),
         ]:
             self.again()
@@ -324,7 +324,7 @@ class Conversations(LinkTest):
         self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON])
         self.assertEqual(self.said, ["a rule of the server is ignored: ' ' cannot be part of a pattern: a b"])
         self.operations.id(METHOD, "another")
-        self.switchboard.told_at += 3_600  # early, however long this takes
+        self.switchboard.told_at += 3_600  # so the next report would be early, however long this takes
         self.settle()
         self.assertEqual(self.peer.heard, [], "the result has changed, and is reported later")
         self.switchboard.told_at -= 3_600 + TELL_S[1]
@@ -427,7 +427,8 @@ class Conversations(LinkTest):
 
 
 class Endings(LinkTest):
-    """A program that ends may wait for a server that was reached, but not for a server that is absent or refuses."""
+    """A program that ends may wait for a server that was reached. It does not wait for a server that is absent or that would
+    also refuse the next attempt."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -474,7 +475,7 @@ class Endings(LinkTest):
             self.link.step()
         self.assertFalse(self.link.may_open(time.monotonic() + 60))
 
-    def test_a_server_that_refuses_is_asked_again_after_its_pause_only(self) -> None:
+    def test_a_server_that_refuses_is_asked_again_only_after_its_pause(self) -> None:
         for code, is_hopeful in [(1, True), (7, True), (8, True), (9, True), (2, False), (4, False), (5, False), (12, False)]:
             with self.subTest(code):
                 self.again()
@@ -497,7 +498,7 @@ class Endings(LinkTest):
         self.hears("HELLO")
         with mock.patch.object(link, "monotonic") as clock:
             clock.return_value = time.monotonic()
-            for _ in range(40):  # 40 s of the clock, 4 s of the limit
+            for _ in range(40):  # 40 s of the clock, of which 4 s count (`_STEP_S_MAX`)
                 clock.return_value += 1.0
                 self.link.step()
             self.assertEqual(self.said, [])

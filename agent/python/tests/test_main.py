@@ -58,7 +58,7 @@ ENDS = [
 
 class Main(ServerTest):
     def both(self, folder: str, *program: str, flags: tuple[str, ...] = (), include: str = "nothing.here") -> str:
-        """The output of the program, without the agent and with it."""
+        """Runs a program without the agent and with it. Status and output must be the same. Returns the output."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
             command = [sys.executable, *flags, *prefix, *program]

@@ -204,7 +204,7 @@ class Probes(ServerTest):
         self.until_recorded(*INCLUDED)
         end()
 
-    def test_a_program_that_starts_later_gets_the_rules_and_after_a_restart_of_the_server_the_kept_ones(self) -> None:
+    def test_a_program_that_starts_later_gets_the_rules_and_only_the_kept_ones_after_a_restart_of_the_server(self) -> None:
         self.switch("off", "database", "--keep")
         self.switch("off", "shop..*")
         end = self.begin()

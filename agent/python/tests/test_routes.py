@@ -211,7 +211,7 @@ class Renamed(unittest.TestCase):
 
 
 class Odd(unittest.TestCase):
-    """Frameworks of unknown versions. Programs that print their results, without a server."""
+    """Programs with frameworks of unknown versions, or with routes that raise. They print their results; there is no server."""
 
     def run_program(self, source: str, **files: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as folder:
@@ -265,7 +265,7 @@ class Routes(ServerTest):
         found = {name: count for name, count in self.server.counts(self.service).items() if name.startswith("GET")}
         self.assertEqual(found, counts)
 
-    def test_flask_while_a_part_is_sent_before_the_route_is_known(self) -> None:
+    def test_flask_if_a_part_of_the_trace_is_sent_before_the_route_is_known(self) -> None:
         self.run_program(WSGI % FLASK + 'get("/slow/name1")\ntachograph.flush(30)\n', samplers="false")
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 

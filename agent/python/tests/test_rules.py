@@ -220,7 +220,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, expected, tree, counts)
 
-    def test_open_calls_end_the_way_they_were_entered(self) -> None:
+    def test_a_new_rule_does_not_affect_open_calls(self) -> None:
         with Recording() as recording:
             with tachograph.span("rules.held"):
                 self.take("0 *")
@@ -342,7 +342,7 @@ class Functions(RulesTest):
             self.assertEqual(taken_before(5), 5)
             self.assertEqual(recording.tree(), [f"|{self.name}.post"])
 
-    def test_code_sent_to_another_process_is_plain(self) -> None:
+    def test_code_sent_to_another_process_is_the_original(self) -> None:
         shop = self.load()
         own = shop.post.__code__
         self.take(f"1 {self.name}.post")

@@ -320,7 +320,7 @@ print(sum(f() for _ in range(1000)))
                 self.assertIn(words, err)
             self.assertNotIn("Traceback", err)
 
-    def test_records_arrive_although_the_first_connection_fails_when_the_program_ends(self) -> None:
+    def test_records_of_a_short_program_arrive_although_its_first_connection_fails(self) -> None:
         source = """
 import tachograph
 tachograph.start()
@@ -415,7 +415,7 @@ print(ok, count, totals.calls_dropped, totals.samples_dropped, totals.connects)
         found = self.server.get("/api/v1/query", query=f'count_over_time(app_count{{service="{self.service}"}}[1h])')
         self.assertEqual([one["value"][1] for one in found["data"]["result"]], [count])
 
-    def test_a_server_that_starts_late_gets_the_records_that_had_room(self) -> None:
+    def test_a_server_that_starts_late_gets_the_records_for_which_the_queue_had_room(self) -> None:
         self.server.kill()
         program = self.launch(
             """

@@ -71,7 +71,8 @@ import lib, pytest
 def test_work(n): assert lib.work() == 7
 def test_fails(): assert lib.work() == 8
 """
-# Ways to end without `atexit`, right after a call, each with the number of all recorded calls. Some programs continue.
+# What a program does after its first call of `lib.work`, and the number of all calls that must be recorded. Most programs end
+# without `atexit`.
 ENDS = [
     ("import os; os._exit(3)", 1),
     ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 1),
@@ -117,8 +118,8 @@ class Programs(ServerTest):
             process.wait()
 
     def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
-        """Sends `REQUESTS` requests, and checks that the same number of calls of child processes was recorded. The program
-        must end as without the agent."""
+        """Sends `REQUESTS` requests. Checks that child processes answer them, and that one call per request is recorded. The
+        program must end as without the agent."""
         ends = []
         for is_watched in (False, True):
             port = free_port()
@@ -162,7 +163,7 @@ class Programs(ServerTest):
         self.check_server("-m", "gunicorn", "app:application", "-w", "2", "--threads", "2", "-b", "127.0.0.1:PORT")
 
     def test_gunicorn_with_gevent(self) -> None:
-        # Even without the agent, a gevent worker may stay until gunicorn's timeout of 30 s.
+        # Even without the agent, a gevent worker may run until gunicorn's timeout of 30 s.
         patience = ("--graceful-timeout", "10")
         self.check_server("-m", "gunicorn", "app:application", "-w", "2", "-k", "gevent", *patience, "-b", "127.0.0.1:PORT")
 

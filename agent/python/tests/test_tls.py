@@ -123,7 +123,7 @@ class TlsTest(ServerTest):
         self.assertEqual(server.counts(self.service), {span: 1 for span in spans})
 
     def fails(self, server: Server, expected: str, address: str = "", source: str = CALLS, **settings: str) -> None:
-        """The log has one line that matches, and the server has no record."""
+        """The log has a line that matches `expected`, and the server has no record."""
         settings = {"server": address or server.address, "service": self.id(), **settings}
         log = self.file("log")
         program = self.launch(source, log=log, **settings)

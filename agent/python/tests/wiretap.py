@@ -9,7 +9,8 @@ from typing import Optional
 
 
 class Wiretap:
-    """`address`: the address for the program; `heard`: the bytes that the program has sent so far; `connections`: their number."""
+    """`address`: the address for the program; `heard`: the bytes that the program has sent so far; `connections`: the number of
+    accepted connections."""
 
     def __init__(self, server: str, first: Optional[str] = None) -> None:
         """`first`: "closes" or "hangs", if the first connection fails in this way."""

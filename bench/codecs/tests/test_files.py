@@ -1,4 +1,4 @@
-"""Tests that data sets are written as files in the form that the example reads."""
+"""Tests that data sets are written as files in the form that `codec_gain` reads."""
 
 from array import array
 from pathlib import Path

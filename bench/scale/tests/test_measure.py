@@ -73,7 +73,7 @@ class Rounds(TestCase):
             costs.append(write_round(system, protocol, protocol.round(time_ms), time_ms))
         return fleet, watch, costs
 
-    def test_all_samples_arrive_and_refused_writes_are_repeated_and_counted(self):
+    def test_all_samples_arrive_and_refused_writes_are_repeated(self):
         system = InProcess(refusals=2)
         _, watch, costs = self.written(system)
         self.assertIsNone(watch.fault(system, STEP_MS))

@@ -18,7 +18,7 @@ MIDNIGHTS: dict[str, int] = {}
 
 
 def p4(folder: Path) -> Dataset:
-    """One frame per file. Raises ValueError with the file and the row if a row has another form."""
+    """One frame per file with rows. Raises ValueError if there is no file, or if a row is invalid."""
     files = sorted(folder.glob("*.csv.gz"))
     if not files:
         raise ValueError(f"no *.csv.gz in {folder}")

@@ -54,7 +54,7 @@ def _record(seconds: int) -> dict:
 
 
 def _read() -> Iterator[tuple[tuple[str, str], float]]:
-    """((source, field), number) for each value that was read. Names are those of /proc."""
+    """((source, field), number) for each value that was read. Names are those of /proc; values without a name are f0, f1, ..."""
     for line in _lines("meminfo"):
         name, number, *_ = line.replace("(", "_").replace(")", "").replace(":", "").split()
         yield ("meminfo", name), int(number)

@@ -14,7 +14,7 @@ POINTS_A_MESSAGE = 10_000  # carbon takes messages of at most 1 MiB
 
 
 def carbon_pickle(dataset: Dataset, shift_s: int) -> Iterator[bytes]:
-    """Bodies with as many rows as the bodies of `lines`. Each body consists of several messages."""
+    """Bodies with as many rows as the bodies of `lines`. Each body consists of one or more messages."""
     paths = [[path(dataset, frame, name) for name in frame.columns] for frame in dataset.frames]
     columns = [list(frame.columns.values()) for frame in dataset.frames]
     for piece in dataset.bodies():

@@ -95,7 +95,7 @@ class System(ABC):
         """Returns when the written data can be read. Most systems respond to a write only then."""
 
     def quantiles_are_ranks(self) -> bool:
-        """Whether quantiles are existing values (nearest rank) instead of interpolated values."""
+        """Whether quantiles are values of nearest ranks or approximate, instead of interpolated exactly."""
         return False
 
     def start(self) -> None:

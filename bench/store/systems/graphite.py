@@ -65,7 +65,7 @@ class Graphite(System):
     title = "Graphite"
     wire = "carbon pickle"
     notes = (
-        "written with carbon's pickle protocol, which has no response: the time ends when the cache of carbon is on disk",
+        "written with carbon's pickle protocol, which has no response: the time of writing ends after 5 s without work",
         "keeps one number per slot of the step",
         "processes: carbon-cache and one worker of graphite-web",
     )

@@ -18,7 +18,7 @@ class Prometheus(PromQL):
     wire = "remote write"
     writers = 1
     notes = (
-        "written by remote write, in requests as long as those of the other systems",
+        "written by remote write, in requests with as many rows as those of the other systems",
         "written by one writer, because samples of a series must arrive in order",
         "its write-ahead log is not synced for each write",
         "bytes are those of a snapshot; the data directory also has a log and an open head",

@@ -69,7 +69,8 @@ class PromQL(System):
         return json.loads(body)["data"]["result"]
 
     def grouped(self, question: Grouped) -> str:
-        """One expression for all fields. If functions over time drop the name, a label has the name of each field."""
+        """One expression for all fields. If functions over time drop the name of the metric, a further label has the
+        name of the field."""
         if len(question.fields) > 1 and self.keeps_names:
             names = "|".join(self._metric(field) for field in question.fields)
             return self._aggregated(question, f'{{__name__=~"{names}",{self._frames(question)}}}', ("__name__",))

@@ -142,7 +142,7 @@ def _between(question: Grouped | OneSeries) -> str:
 
 
 def _milliseconds(text: str) -> int:
-    """`2016-01-01T00:00:00.000000Z`"""
+    """Converts `2016-01-01T00:00:00.000000Z` to Unix milliseconds."""
     day, clock = text[:10], text[11:]
     if day not in _MIDNIGHTS:
         _MIDNIGHTS[day] = int(datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp()) * 1_000

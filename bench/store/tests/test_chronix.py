@@ -19,7 +19,7 @@ class Chronix(TestCase):
         self.assertEqual(len(times), at)
         return chunks
 
-    def test_regular_times_are_stored_once(self):
+    def test_a_constant_step_is_stored_once(self):
         (chunk,) = self.check([0, 10, 20, 30, 40], [1.0, 2.0, 3.0, 4.0, 5.0])
         self.assertEqual(5 * 11 + 2, len(chunk))
 

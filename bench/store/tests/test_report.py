@@ -128,7 +128,7 @@ class Report(TestCase):
         self.assertIn("Graphite: failed: gone", text)
         self.assertIn("MISSED", text)
 
-    def test_wrong_results_reach_no_target(self):
+    def test_wrong_results_do_not_reach_their_target(self):
         wrong = result(0.01, 0, ours_wrong=1)
         self.assertFalse(verdicts(wrong["experiments"][0])[-1].reached)
         self.assertIn("1 of 3; off by two", report(wrong))

@@ -1,4 +1,4 @@
-//! Amounts as text: three significant digits and a unit.
+//! Amounts as text, most of them with three significant digits and a unit.
 
 /// Formats a duration: `412 ns`, `3.07 µs`, `12.3 ms`, `1.20 s`, `3 min 5 s`.
 pub fn duration(ns: u64) -> String {

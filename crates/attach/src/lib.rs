@@ -21,7 +21,7 @@ use process::Machine;
 /// Name of the agent's sender thread (`Sender.java`), truncated to the length of thread names on Linux.
 const AGENT_THREAD: &str = "tachograph-send";
 const ATTACH_IS_DISABLED: &str = "-XX:+DisableAttachMechanism";
-/// Environment variables from which a JVM reads options.
+/// Environment variables from which a JVM or its launcher reads options.
 const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
 /// A process that is a JVM.

@@ -8,7 +8,7 @@
 //!     creates .attach_pidN in the JVM's
 //!     working directory, or in /tmp
 //!     SIGQUIT ─────────────────────────────▶ finds the file, listens on /tmp/.java_pidN
-//!     1␀load␀instrument␀false␀JAR=OPTIONS␀ ─▶ checks that it is the same user, or root
+//!     1␀load␀instrument␀false␀JAR=OPTIONS␀ ─▶ checks that the user of tacho is its own, or root
 //!     ◀──────────────────────── 0⏎return code: 0⏎   once agentmain has returned
 //! ```
 //! `␀` is a zero byte, and `⏎` a line feed.
@@ -31,9 +31,9 @@ use tacho_api::printable::printable;
 
 use crate::{Fault, Process};
 
-/// Timeout until the JVM listens. A JVM begins to listen at its next safepoint. SIGQUIT is sent again after half of this time.
-/// A JVM that begins to listen at that moment answers the second signal with a thread dump. The timeout is long so that such
-/// thread dumps are rare on busy machines.
+/// Timeout until the JVM listens. A JVM cannot begin to listen during a long garbage collection. SIGQUIT is sent again after
+/// half of this time. A JVM that begins to listen at that moment answers the second signal with a thread dump. The timeout is
+/// long so that such thread dumps are rare on busy machines.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Timeout until a newly started JVM handles SIGQUIT and supports agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
@@ -152,7 +152,7 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
 fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
     let failed = |source| Fault::Io { doing: "connect to", path: path.to_owned(), source };
     let is_missing = |error: &io::Error| {
-        // Connection refused: the socket file was left by another process with this id.
+        // Connection refused: the socket file was left by an earlier process with this id.
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
     };
     match std::fs::symlink_metadata(path) {
@@ -232,7 +232,8 @@ impl Trigger {
             Ok(file) => {
                 let _ = std::os::unix::fs::fchown(file, Some(process.uid), Some(process.gid));
             }
-            // Another process attaches at the same time, or was killed while it attached. The JVM ignores files of other users.
+            // Another process attaches at the same time, or was killed while it attached. The JVM ignores files of users other
+            // than its own and root.
             Err(Errno::EXIST) => {
                 let there = rustix::fs::statat(&directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
                 if there.st_uid != process.uid && there.st_uid != 0 {

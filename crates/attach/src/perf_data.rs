@@ -27,8 +27,8 @@ pub(super) struct PerfData {
 }
 
 impl PerfData {
-    /// Parses the file. `None` for another format. Damaged entries are skipped, because the JVM changes the file at the same
-    /// time.
+    /// Parses the file. `None` for another format. The JVM may change the file at the same time, so a damaged entry is skipped.
+    /// An entry with a damaged length is the last one that is read.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(&MAGIC) || *bytes.get(5)? != MAJOR {
             return None;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_affects_only_the_damaged_entry() {
+    fn damaged_files_are_parsed_without_a_panic() {
         let whole = file(&TOLD, true);
         assert_eq!(PerfData::parse(&[]), None);
         assert_eq!(PerfData::parse(b"#!/bin/sh and so on, longer than a head"), None);

@@ -14,7 +14,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
 /// Position of the field with the start time (22) in /proc/PID/stat, counted from the field after the name (3).
 const STARTED_AT: usize = 22 - 3;
-/// Limit on the number of directories between `libjvm.so` and the home of its JDK. Java 8 has `jre/lib/amd64/server`.
+/// Limit on the number of directories in which the file `release` is looked for: the directory of `libjvm.so` and the ones
+/// above it. In Java 8, `libjvm.so` is in `jre/lib/amd64/server` of the JDK.
 const HOME_DEPTH_MAX: usize = 5;
 
 /// The state of a process at the time when it was found.
@@ -49,7 +50,8 @@ pub(super) enum Machine {
 impl Process {
     pub fn find(pid: u32) -> Option<Self> {
         let folder = Path::new("/proc").join(pid.to_string());
-        // The start time is read first. If the process ends and its id is reused in between, the start times differ.
+        // The start time is read first. If the id is reused before the status is read, the start time is not that of the new
+        // process, so `now` refuses it.
         let started = started(&text(&folder.join("stat"))?)?;
         let found = Self::parse(&text(&folder.join("status"))?, started)?;
         // `pid` may be the id of a thread, which has a later start time than its process.
@@ -132,7 +134,7 @@ impl Process {
         text(&self.file("comm")).map_or_else(|| "?".into(), |text| text.trim_end().to_owned())
     }
 
-    /// Whether this user has full access to the process.
+    /// Whether this program runs as the user of the process, or as root.
     pub fn is_accessible(&self) -> bool {
         let us = rustix::process::geteuid();
         us.is_root() || us.as_raw() == self.uid

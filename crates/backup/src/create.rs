@@ -1,7 +1,7 @@
 //! Makes a backup: copies the files that the repository does not have yet, then writes the record.
 //!
-//! The record is written last. A backup that ends early leaves objects without a record: the next backup uses them, and a
-//! prune removes them.
+//! The record is written last. A backup that ends early leaves objects without a record. The next backup uses those that it
+//! needs, and a prune removes the others.
 
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut 
 /// The files of the newest readable backup of the same directory.
 fn saved_before(repository: &Repository, host: &Host) -> Result<HashMap<(String, Facts), Hash>> {
     for id in repository.ids()?.iter().rev() {
-        // An unreadable record is skipped: at most, files are read again. `list` and `verify` report it.
+        // An unreadable record is skipped, so files may be read again. `list` and `verify` report it.
         let Ok(record) = repository.record(id) else { continue };
         if record.origin() == (&host.name, &host.data) {
             return Ok(record.files.into_iter().map(known).collect());
@@ -115,7 +115,7 @@ impl Copier<'_> {
     /// Saves one file. Returns the name of its object.
     fn save(&mut self, name: &str, mut file: OpenFile, work: &mut Work<'_>) -> Result<Hash> {
         let bytes = file.facts.bytes;
-        // Segment files are only appended to, so equal facts mean equal bytes. All other files are small and read again.
+        // Segment files are only appended to, so equal facts mean equal bytes. All other files are read again.
         let is_segment = name.starts_with("chunks/") && name.ends_with(".segment");
         let unchanged = is_segment.then(|| self.saved.get(&(name.to_owned(), file.facts)));
         if let Some(hash) = unchanged.flatten()

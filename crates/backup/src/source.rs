@@ -134,7 +134,7 @@ impl Source {
     }
 }
 
-/// Facts about a file. Equal facts show that a file in `chunks/` has not changed.
+/// Facts about a file. Equal facts show that a segment file has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Facts {
     pub bytes: u64,
@@ -188,7 +188,7 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     }
     match std::fs::metadata(&path) {
         Ok(found) if name == SETTINGS => Ok(found.is_file().then_some(found.len())),
-        // The server cannot use it either.
+        // A dangling link, which the server cannot use either.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         _ => {
             let message = "file is a symbolic link: replace it by a copy of its destination to back it up";

@@ -14,7 +14,7 @@ pub struct Fault {
     /// The object; `None` for a record.
     pub object: Option<Hash>,
     pub reason: Error,
-    /// The verified backups that cannot be restored because of it.
+    /// The verified backups that cannot be restored because of this fault.
     pub backups: Vec<Id>,
 }
 

@@ -501,7 +501,7 @@ fn a_prune_keeps_what_the_kept_backups_need() {
         records.push(place.create().unwrap().record);
     }
     fs::write(place.at.join("objects").join("strange"), "kept").unwrap();
-    // The ids of one second sort by chance, the times do not.
+    // Backups are chosen by their times, and listed by their ids. Ids of the same second have a random order.
     let mut expect: Vec<Id> = records[..2].iter().map(|record| record.id.clone()).collect();
     expect.sort();
     assert_eq!(place.prune(Keep { last: 2, daily: 0 }).unwrap(), expect);

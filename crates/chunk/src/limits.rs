@@ -17,6 +17,6 @@ pub const CHUNK_COLUMNS_MAX: usize = 16_384;
 pub const CHUNK_TIME_GROUPS_MAX: usize = 256;
 /// Limit on the bytes of a header.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
-/// Limit on the nesting depth of columns. The outermost column has depth 0. Example: `integer` contains `multiple`, which
+/// Limit on the nesting depth of columns. The outermost column has depth 0. Example: `decimal` contains `multiple`, which
 /// contains `packed`; `packed` has depth 2.
 pub const NESTING_MAX: u8 = 2;

@@ -245,7 +245,7 @@ pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
 }
 
 /// Like [`recommend`], but keeps `usual` unless another candidate is clearly better. A candidate is clearly better if its
-/// score is smaller by a fifth (time measurements are not exact), or if it takes less space and is not slower to read.
+/// score is smaller by a fifth (time measurements are not exact), or if it takes over 1 % less space and is not slower to read.
 pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
     let scores = scores(costs, weights);
     let best = recommend(costs, weights)?;

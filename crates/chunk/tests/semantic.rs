@@ -205,7 +205,7 @@ fn exact_parts_next_to_changed_ones_become_as_small_as_the_whole() {
         let whole = simplify(exact.as_values(), &[all], method, tolerance).unwrap().0;
         let mut column = ValueColumn::F64(vec![]);
         let mut known = 700..700;
-        // The values of each range are known in one step. Of these, the values of the previous range were changed before.
+        // Each step knows the values of one range. The values of the previous range, a part of this one, are already changed.
         for now in [700..1_400, 300..1_402, 0..1_402, 0..COUNT] {
             let mut wider = exact.clone();
             wider.put(known.start, column.as_values());

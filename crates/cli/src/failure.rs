@@ -78,7 +78,7 @@ impl Failure {
     }
 }
 
-/// Formats `error: ...`, and `hint: ...` on a second line.
+/// Formats `error: ...`, and `hint: ...` on the last line.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", printable_lines(&self.message))?;

@@ -15,8 +15,8 @@ use serde_json::Value;
 use support::request;
 
 const PACKAGES: [&str; 3] = ["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
-/// Ends when its standard input is closed. `age KEY` makes an object 601 s older. After `hold`, the next copy of an object
-/// gets its answer after `go`; the server then prints `held`.
+/// The program of the server. It ends when its standard input is closed, and answers each command with `ok`. `age KEY` makes an
+/// object 601 s older. After `hold`, the server prints `held` at the next copy of an object, and answers this copy after `go`.
 const SERVER: &str = "
 import datetime, sys, threading
 import moto.server

@@ -17,7 +17,8 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Number of bodies of [`BODY_BYTES`] that fit into the budget. Forms share the budget, and a form has at most 1 MiB.
+/// Number of bodies of [`BODY_BYTES`] that fit into the budget. The budget has 16 times the size limit of a body of records or
+/// of a form, whichever is larger. Here both limits are 1 MiB.
 const BODIES: usize = 16;
 const BODY_BYTES: usize = 1 << 20;
 
@@ -68,8 +69,8 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
         let answer = ask(door);
         assert!(answer.status < 300, "{door}: {} {}", answer.status, answer.text());
     }
-    // Starts as many large bodies as fit. Some may be refused because they grow concurrently. Small bodies then use up the rest
-    // of the budget.
+    // Starts as many large bodies as fit. A body takes memory as it arrives, and all of them arrive at the same time, so some
+    // may be refused before they are complete. Small bodies then use up the rest of the budget.
     let mut held: Vec<TcpStream> = (0..BODIES).map(|_| stalled(at, BODY_BYTES - 1)).collect();
     wait_for("the budget to be used up", || {
         held.push(stalled(at, 1));

@@ -315,7 +315,7 @@ fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
     }
 }
 
-/// Waits until a process opens a named pipe for reading.
+/// Waits until the process `reader` has opened a named pipe, and opens the pipe for writing.
 fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
     /// `O_NONBLOCK` of Linux: opening a pipe without a reader is an error instead of a wait.
     const NONBLOCK: i32 = 0o4000;

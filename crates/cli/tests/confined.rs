@@ -270,7 +270,7 @@ fn numbers_of_rules_and_sessions_do_not_count_those_of_others() {
     let get = |path: &str| ask(&two.server, "GET", path, &token);
     let rules = get("/api/v1/probes").json()["data"]["rules"].clone();
     assert_eq!((rules.as_array().map(Vec::len), &rules[0]["pattern"]), (Some(1), &"own.Class.*".into()));
-    // The rule has the id 2, and the agent is the first one.
+    // The real id of the rule is 2. Such small numbers would tell how many others there are.
     let number = rules[0]["id"].as_u64().unwrap();
     assert!(number > 1_000_000, "{rules}");
     assert_eq!(get(&format!("/api/v1/agents?rule={number}")).status, 200);

@@ -27,7 +27,7 @@ const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 
 type Attack = fn(&Target, &mut Random);
 
-/// All attacks. A new attack is one line here.
+/// All attacks with their names.
 const ATTACKS: [(&str, Attack); 9] = [
     ("random bytes", random_bytes),
     ("cut frames", cut_frames),

@@ -73,7 +73,7 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
     let remove_segments = |at: &Path| {
         files(at).into_iter().filter(is_of_chunks).for_each(|path| std::fs::remove_file(path).unwrap());
     };
-    // Like the start of an earlier version, which refused the directory after it had created `chunks/`.
+    // A start that failed after it had created `chunks/` leaves the directory like this.
     let empty = |at: &Path| {
         remove_all(at);
         in_runtime(async { drop(Embedded::open(&at.join("chunks")).await.unwrap()) });

@@ -63,7 +63,7 @@ async fn a_short_file_with_a_row_is_never_removed() {
     let with_checksum = |bytes: &[u8]| [&crc32c::crc32c(bytes).to_le_bytes(), bytes].concat();
     let row =
         with_checksum(&[&[0, 1, 1, 0, 4, 0, 3, 0, 0, 0], &b"p"[..], &7u32.to_be_bytes(), b"abc"].concat());
-    // The head of a batch of one row shows that the bytes before it were on disk. The row is damaged.
+    // The head of a batch of one row shows that the bytes before it were on disk. The row of this batch is damaged.
     let head = [&b"\xf5bat"[..], &16u32.to_le_bytes(), &1u32.to_le_bytes()].concat();
     let batch = [&head[..], &crc32c::crc32c(&head).to_le_bytes(), &[b'y'; 16]].concat();
     let bench = Bench::new();

@@ -98,7 +98,7 @@ pub(crate) fn not_utf8(row: &[u8], error: std::str::Utf8Error) -> String {
     format!(" is not UTF-8: byte 0x{byte:02X} at character {}", characters + 1)
 }
 
-/// Number of characters of a value that a message shows.
+/// Limit on the number of characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 48;
 
 /// The beginning of a value in quotes.

@@ -16,7 +16,7 @@ use tacho_ingest::time_text::TimeZone;
 
 /// Number of shapes that the search tries in addition to the given shapes.
 const TRIES: usize = 12;
-/// Blocks read per file.
+/// Limit on the blocks that are read per file.
 const BLOCKS_MAX: usize = 4;
 
 /// Each shape has: form of the file, number of rows, bytes of a text, number of labels, number of values, and number

@@ -43,7 +43,7 @@ pub struct Settings {
     pub run: u64,
 }
 
-/// Progress of a run, shared with it. [`Progress::stop`] ends the run early and keeps the results so far.
+/// Progress of a run, which the run shares with its caller. [`Progress::stop`] ends the run early and keeps the results so far.
 #[derive(Debug, Default)]
 pub struct Progress {
     succeeded: AtomicU64,

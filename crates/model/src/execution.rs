@@ -125,7 +125,7 @@ pub enum EventKind {
     ExitFailed,
 }
 
-/// One enter or exit, `delta` ns after the previous event (0 for the first event of a segment).
+/// One enter or exit, `delta` ns after the previous event of the same part (0 for the first event of a part).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub delta: u64,

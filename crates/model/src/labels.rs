@@ -152,8 +152,8 @@ impl Labels {
         Ok(Self::of(out.into(), self.len() + 1))
     }
 
-    /// As [`Labels::with`], but the labels of `base` are shared by all sets created from it. `scratch` is a buffer for the
-    /// bytes to hash; it grows to the size of the set.
+    /// The same as [`Labels::with`], but the labels of `base` are shared by all sets created from it. `scratch` is a buffer for
+    /// the bytes to hash; it grows to the size of the set.
     pub fn sharing(
         base: &Arc<Self>,
         name: &str,

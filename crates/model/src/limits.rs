@@ -4,23 +4,24 @@
 /// Limit on the number of labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a
 /// margin, and bounds the memory that a hostile sender can use.
 pub const LABELS_MAX: usize = 64;
-/// Bytes of one label name.
+/// Limit on the bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
-/// Bytes of one label value.
+/// Limit on the bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
-/// Bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a series
-/// key. Without this limit, labels could have four times as many bytes in total, and each field of a line in line
+/// Limit on the bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a
+/// series key. Without this limit, labels could have four times as many bytes in total, and each field of a line in line
 /// protocol has all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
-/// Bytes of one entry's body. A long stack trace fits; a whole file does not.
+/// Limit on the bytes of one entry's body. A long stack trace fits; a whole file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
-/// Bytes of one operation name. A normalised SQL statement may be long.
+/// Limit on the bytes of one operation name. A normalised SQL statement may be long.
 pub const OPERATION_BYTES_MAX: usize = 8_192;
-/// Events (enters and exits) in one part of a segment; the agent cuts longer segments into parts.
+/// Limit on the events (enters and exits) in one part of a segment; the agent cuts longer segments into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Open calls carried from one part of a segment to the next. This is the maximum recursion depth that can be recorded.
+/// Limit on the open calls carried from one part of a segment to the next. This is the maximum depth of nested calls that can
+/// be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
-/// Attributes in one part of a segment.
+/// Limit on the attributes in one part of a segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;
-/// Bytes of one attribute value; the agent truncates longer values and appends `…`.
+/// Limit on the bytes of one attribute value; the agent truncates longer values and appends `…`.
 pub const ATTRIBUTE_BYTES_MAX: usize = 4_096;

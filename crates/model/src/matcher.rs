@@ -21,7 +21,7 @@ pub struct MatcherError {
     pub label: String,
     pub pattern: String,
     pub cause: String,
-    /// The pattern was refused for a limit on the number or the cost of patterns, not for its syntax.
+    /// Whether the pattern was refused because of a limit on the number or the cost of patterns, and not because of its syntax.
     pub is_over_budget: bool,
 }
 

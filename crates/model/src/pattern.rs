@@ -13,7 +13,7 @@ use regex_syntax::hir::literal::Extractor;
 
 use crate::re2::{Translated, translate};
 
-/// Memory in bytes of a compiled pattern and of the automata that it builds while it is used. The limit prevents a
+/// Limits on the memory in bytes of a compiled pattern and of the automata that it builds while it is used. They prevent a
 /// hostile query from exhausting the server's memory.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 const AUTOMATON_BYTES_MAX: usize = 1 << 18;
@@ -36,7 +36,7 @@ pub enum Candidates {
     Values(Vec<String>),
 }
 
-/// Limit on the total cost of the patterns of one request.
+/// The number of patterns and the total cost that the patterns of one request may still have.
 #[derive(Clone, Debug)]
 pub struct PatternBudget {
     patterns: usize,
@@ -44,9 +44,9 @@ pub struct PatternBudget {
 }
 
 impl PatternBudget {
-    /// Number of patterns of one request. Each pattern also takes time for every value of its label.
+    /// Limit on the number of patterns of one request. Each pattern also takes time for every value of its label.
     pub const PATTERNS_MAX: usize = 64;
-    /// Approximate number of states of all automata. Building one state takes a microsecond.
+    /// Limit on the approximate number of states of all automata. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
     /// For patterns from the configuration of the server, which is trusted.
@@ -131,7 +131,7 @@ impl Pattern {
     }
 
     /// Compiles with the syntax of the `regex` crate, as earlier versions did; they did not follow Go's syntax.
-    /// Deletions stored on disk need this syntax.
+    /// Deletions that these versions stored on disk need it.
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());

@@ -5,7 +5,7 @@
 
 /// A byte holds seven bits. A 64-bit number therefore has at most ten bytes, and the tenth byte holds one bit.
 const BYTES_MAX: usize = 10;
-/// As [`BYTES_MAX`], for 128 bits: the last byte holds two bits.
+/// The same as [`BYTES_MAX`], for 128 bits: the last byte holds two bits.
 const WIDE_BYTES_MAX: usize = 19;
 
 /// Why the bytes do not start with a valid number.
@@ -40,7 +40,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n.to_le_bytes()[0]);
 }
 
-/// As [`put_varint`], for a number of up to 128 bits.
+/// The same as [`put_varint`], for a number of up to 128 bits.
 pub fn put_varint128(out: &mut Vec<u8>, mut n: u128) {
     while n >= 0x80 {
         out.push(n.to_le_bytes()[0] | 0x80);
@@ -94,7 +94,7 @@ fn read_long(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     Err(Flaw::Long)
 }
 
-/// As [`read`], for a number of up to 128 bits.
+/// The same as [`read`], for a number of up to 128 bits.
 pub fn read_wide(bytes: &mut &[u8]) -> Result<u128, Flaw> {
     let mut n = 0u128;
     let mut rest = *bytes;

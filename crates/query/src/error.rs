@@ -40,7 +40,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The position of the byte `at`, or of the end of the text.
+    /// The position of the byte `at`, or of the end of the text if the text is shorter.
     pub(crate) fn in_text(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or("");

@@ -82,7 +82,7 @@ impl Decoding {
     }
 }
 
-/// Memory budget of one kind.
+/// Memory budget, either for bodies or for decoded records.
 #[derive(Clone)]
 struct Pool {
     permits: Arc<Semaphore>,

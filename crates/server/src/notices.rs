@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
 
-/// Interval of the cheap checks.
+/// Interval at which the number of refused series is checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// Minimum interval between two warnings about refused series.
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
@@ -54,6 +54,7 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
 /// State of the warning about refused series.
 #[derive(Default)]
 struct Refused {
+    /// Number of refused series that were already reported.
     told: u64,
     /// Number of refused series at the previous check. The warning is logged one check later: by then the index includes the
     /// series that were accepted at the same time, so the reached limit can be determined.
@@ -88,7 +89,7 @@ impl Refused {
 /// A limit in bytes counts as reached when less than 1/`NEARLY` (2 %) of it is free, because series differ in size.
 const NEARLY: usize = 50;
 
-/// Describes the limits that are reached now.
+/// Describes the first limit that is reached now.
 fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     if stats.series_total >= options.series_max {
         return format!("series_max = {}", options.series_max);

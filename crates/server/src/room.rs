@@ -14,6 +14,7 @@ pub struct Room {
     seats_max: usize,
     reserve_max: usize,
     table: Mutex<Table>,
+    /// Notified when a seat is released.
     left: Notify,
 }
 
@@ -21,7 +22,9 @@ pub struct Room {
 struct Table {
     /// A logical clock for `idle_since`, to find the seat that is idle longest.
     ticks: u64,
+    /// The states of the taken seats, by the number of the seat.
     open: BTreeMap<u64, Arc<State>>,
+    /// Number of taken seats that are reserved ones.
     reserve: usize,
 }
 

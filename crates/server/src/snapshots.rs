@@ -22,7 +22,7 @@ pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
 /// The only side file that is changed in place, by users. The server and `tacho token` replace each of the others as a
-/// whole, so a link to it does not change.
+/// whole, so the bytes behind a link to it do not change.
 const SETTINGS: &str = "tacho.toml";
 
 /// A snapshot.

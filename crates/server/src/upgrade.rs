@@ -1,7 +1,7 @@
 //! Refuses a data directory that a newer version wrote, before the start changes anything in it.
 //!
-//! The driver itself reads all versions of its files before it writes. This module reads those of the other files, because the
-//! driver would otherwise already have finished interrupted work in `chunks/` when a journal is refused.
+//! The driver reads the versions of all its files before it writes. This module reads the versions of the other files before the
+//! driver is opened. Otherwise the driver would already have finished interrupted work in `chunks/` when a journal is refused.
 
 use std::path::Path;
 

@@ -21,8 +21,8 @@ use flate2::write::GzEncoder;
 use inside::Inside;
 use tacho_store::MemoryDriver;
 
-/// Number of changed shapes that the search tries for each path of an entry point with one or two paths. For other entry points
-/// it tries one per path.
+/// A shape is a list of numbers that define a request. This is the number of changed shapes that the search tries for each path
+/// of an entry point with one or two paths. For other entry points it tries one per path.
 const TRIES: usize = 6;
 /// Memory that every request may take: buffers of its connection, and caches that are filled once.
 const MIN_BYTES: usize = 8 << 20;
@@ -327,7 +327,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A gzip body of many members. Each contains comments of the line protocol.
+/// A gzip body of one or more members. Each contains comments of the line protocol.
 fn packed(shape: &Shape) -> Vec<u8> {
     let [bytes, members, broken, ..] = *shape;
     let comment = [b"#".repeat(1_023).as_slice(), b"\n"].concat();

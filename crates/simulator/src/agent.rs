@@ -11,13 +11,13 @@ use tacho_store::conformance::simulation::model::{Model, SENDER, batch, labels};
 pub type Frame = (u64, Arc<Batch>);
 
 pub struct Agent {
-    /// Its session, and the label [`SENDER`] of its series.
+    /// Its session, which is also the value of the label [`SENDER`] of its series.
     pub session: u128,
     /// Whether it sends frames over the network to the recorder, or appends them to the store.
     pub over_network: bool,
     /// The records that must be in the store.
     pub model: Model,
-    /// Every record that this agent ever made, also deleted ones.
+    /// Every record that this agent ever made, even if it was deleted.
     pub sent: Model,
     /// The value of every sample that this agent ever made, by series and time.
     values: BTreeMap<(String, i64), Vec<Value>>,
@@ -38,7 +38,7 @@ impl Agent {
         Self { session, over_network, model, sent, values, frames, next: 1, acked: 0, deleting: None }
     }
 
-    /// The labels of its executions. The recorder makes them from HELLO.
+    /// The labels of its executions. If the agent sends over the network, the recorder makes them from HELLO.
     pub fn executions(&self) -> Arc<Labels> {
         let name = "executions";
         if !self.over_network {

@@ -38,7 +38,8 @@ pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A process has stated the end of the growing segment, and has ended. Each of the next starts must report the missing end.
+/// Opens the store, which states the end of the growing segment on disk, and ends the process. Then cuts off this end. Each of
+/// the next two starts must report that it is missing.
 async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
     drop(world.try_open().await.map_err(|error| Failure::Refused(error.to_string()))?);
     end_process(world).await;

@@ -9,7 +9,7 @@ use crate::run::{Totals, one};
 /// The result of the search for one fault.
 pub struct Search {
     pub mutation: Mutation,
-    /// Seeds until the fault was found; `None` if no seed found it.
+    /// Number of seeds that were run until one found the fault; `None` if no seed found it.
     pub seeds: Option<u64>,
     /// The failure of the seed that found the fault; empty if no seed found it.
     pub failure: String,

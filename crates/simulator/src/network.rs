@@ -152,7 +152,7 @@ pub struct Heard {
     pub acked: u64,
     /// Whether all frames that the agent wanted to send are acknowledged.
     pub is_complete: bool,
-    /// A REJECT, or bytes that are not a frame. The model refuses no record.
+    /// The reason of a REJECT, or the error of bytes that are not a frame. The recorder must refuse no record of the model.
     pub refused: Option<String>,
     is_silent: bool,
     stream: DuplexStream,

@@ -12,6 +12,7 @@ use crate::world::{End, Open, World, until_stop};
 
 /// Frames that an agent appends to the store.
 struct Appending {
+    /// Index of the agent.
     at: usize,
     group: Group,
     wait: Duration,
@@ -95,7 +96,7 @@ impl World {
         self.take_ack(heard.at, heard.acked, totals);
         if !heard.is_complete {
             totals.cut_connections += 1;
-            // The cause may be a full disk.
+            // The cause may be a full disk, so the disk gets unlimited space.
             self.disk.set_capacity(u64::MAX);
         }
         self.network.leave(heard);

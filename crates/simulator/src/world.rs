@@ -19,7 +19,7 @@ use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
-/// Lives of one seed before the last ones (`World::end`). Each ends with a crash.
+/// Number of lives of one seed before its last lives (`World::end`). Each ends with a crash.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
 pub const CHUNKS: &str = "/data/chunks";
@@ -84,7 +84,7 @@ impl World {
             let ended = self.live(life, totals).await;
             self.network.end().await;
             match ended {
-                // `run::one` then fails the seed.
+                // The limit on operations is reached, so `run::one` fails the seed.
                 _ if self.disk.is_exhausted() => return Ok(()),
                 Ok(()) | Err(End::Crash) => self.crash(totals),
                 Err(End::Broken(failure)) => return Err(failure),
@@ -239,7 +239,7 @@ impl World {
         Ok(())
     }
 
-    /// Each agent asks for the last frame that the store has. It repeats the later ones.
+    /// Each agent asks for the last frame that the store has, and repeats the later frames.
     pub fn reconnect(&mut self, open: &Open, totals: &mut Totals) -> Result<(), Failure> {
         for agent in &mut self.agents {
             let stored = open.store.session_acked(agent.session);
@@ -273,7 +273,7 @@ impl World {
                 self.disconnect(open, totals).await?;
                 return self.check(open, totals).await;
             }
-            // If the disk fails, these fail. No record may be lost.
+            // If the disk fails, these calls fail, and no record may be lost.
             Step::Flush => drop(until_stop(&disk, store.flush()).await?),
             Step::Merge => drop(until_stop(&disk, store.merge_all()).await?),
             Step::Sweep => drop(until_stop(&disk, store.sweep()).await?),

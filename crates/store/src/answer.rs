@@ -93,8 +93,8 @@ pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggrega
 }
 
 impl ReadReport {
-    /// The report without the parts that depend on other series. A group may have other series than the requested ones. They
-    /// are described in the headers of its chunks, and it may have chunks with these series only.
+    /// The report without the parts that depend on other series of the groups: such series lengthen the headers of chunks, and
+    /// some chunks have no requested series.
     #[must_use]
     pub const fn of_requested_series(self) -> Self {
         let chunks_seen = self.chunks_summarised + self.chunks_decoded;

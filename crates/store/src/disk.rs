@@ -170,7 +170,7 @@ pub fn open_no_link(path: &Path) -> io::Result<File> {
     open_no_link_with(OpenOptions::new().read(true), path)
 }
 
-/// The same with other options.
+/// Like [`open_no_link`], with other options.
 pub(crate) fn open_no_link_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     open_without_wait(options, OFlags::NOFOLLOW, path).map_err(|error| {
         match std::fs::symlink_metadata(path) {
@@ -284,7 +284,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Checks the file system that holds `path`.
+    /// The space of the file system that holds `path`.
     pub fn new(disk: Arc<dyn Disk>, path: &Path, reserve_bytes: u64) -> Self {
         Self { disk, path: path.into(), reserve_bytes }
     }

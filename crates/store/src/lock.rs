@@ -38,7 +38,7 @@ impl DirectoryLock {
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
-        // A symbolic link would let its maker have the destination truncated.
+        // Through a symbolic link, another user could make this process overwrite the file that the link names.
         let mut options = private_file();
         let file = open_no_link_with(options.read(true).write(true).create(true).truncate(false), &path);
         let mut file = file.map_err(|e| Error::io("open lock file", &path, e))?;

@@ -365,7 +365,7 @@ impl Recovery<'_> {
         if bytes <= HEADER_BYTES as u64 {
             return self.remove(found, "journal without a header removed");
         }
-        tracing::error!(path = %found.path.display(), bytes, "journal without a readable header or record quarantined");
+        tracing::error!(path = %found.path.display(), bytes, "journal quarantined: no readable header or record");
         self.set_aside(found, contents)
     }
 

@@ -31,7 +31,7 @@ class _Kieker(Framework):
     classifier: str
     notes = (
         "switched off: `kieker.monitoring.enabled=false`; no writer: `DumpQueue`, as in MooBench",
-        "blocks the program when its queue of 10,000 records is full (its default); writer and program yield instead of sleeping",
+        "blocks the program when its queue of 10,000 records is full (its default); the program then yields instead of sleeping",
         "the connection timeout is raised from 1 ms to 5 s, because with the default the writer often fails at the start",
     )
 

@@ -91,8 +91,8 @@ def result(**experiments: list[dict]) -> dict:
 
 
 def typical() -> dict:
-    """The program without an agent and three configurations of two frameworks, with three processes each; and two of these
-    setups at three depths, with one process each."""
+    """The program without an agent and three configurations of each of two frameworks, with three processes each; and two of
+    these setups at three depths, with one process each."""
     times = {
         "none": 88,
         "ours-off": 90,

@@ -68,7 +68,7 @@ class Faults(TestCase):
             ("ours-collect", {}, {"left_out": 10_000}, "dropped 1 % of the calls"),
             ("ours-collect", {}, {"left_out": 0}, None),
             ("ours-off", {"switched": 0}, {}, "the agent did not switch the method"),
-            ("ours-off", {"calls": MADE}, {}, f"{MADE} calls were recorded although switched"),
+            ("ours-off", {"calls": MADE}, {}, f"{MADE} calls were recorded although the method was switched"),
             ("ours-off", {"calls": 50}, {}, None),
             ("ours-sink", {}, {"histogram": [[100, 100], [10_000, 1]]}, "saturated: 50 % of the time in stalls"),
             ("none", {}, {"histogram": [[100, 100], [10_000, 1]]}, None),
@@ -84,6 +84,8 @@ class Faults(TestCase):
             ("ours-sink", {}, False),
             ("ours-drop", {"calls": MADE - 100}, False),
             ("ours-off", {"switched": 0}, True),
+            ("ours-off", {"calls": MADE}, True),
+            ("ours-off", {"calls": 50}, False),
             ("otel-otlp", {"calls": 0}, False),
         ):
             found = result(configurations=[entry(cell(setup), [fork(cell(setup), arrived=arrived)])])

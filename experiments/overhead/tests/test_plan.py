@@ -21,7 +21,7 @@ class Plan(TestCase):
     def test_the_short_form_is_short(self):
         self.assertLess(estimate_seconds(plan(False, EXPERIMENTS, SETUPS, None, None)) / 60, SHORT_MINUTES_MAX)
 
-    def test_the_full_form_has_ten_processes_of_each_cell(self):
+    def test_the_full_form_has_ten_processes_of_each_cell_and_three_under_sustained_load(self):
         experiments = plan(True, EXPERIMENTS, SETUPS, None, None)
         self.assertEqual(list(EXPERIMENTS), [experiment.name for experiment in experiments])
         self.assertEqual({10, 3}, {experiment.forks for experiment in experiments})
@@ -48,7 +48,7 @@ class Plan(TestCase):
             self.assertEqual(counts["ours-sink"], counts["before-sink"])
             self.assertEqual(counts["ours-off"], counts["before-off"])
 
-    def test_a_cell_of_none_alone_is_not_an_experiment(self):
+    def test_an_experiment_without_a_framework_is_left_out(self):
         self.assertEqual([], plan(False, ("depth",), ("none", "otel-otlp"), None, None))
 
 

@@ -48,7 +48,7 @@ class Report(TestCase):
     def test_an_empty_experiment_is_reported(self):
         self.assertIn("Nothing was measured", report(result(configurations=[])))
 
-    def test_figures_have_four_significant_digits(self):
+    def test_figures_have_four_significant_digits_or_are_whole_numbers(self):
         for number, expected in (
             (0.0, "0"),
             (0.088123, "0.08812"),

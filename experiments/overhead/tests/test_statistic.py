@@ -74,7 +74,7 @@ class Regression(TestCase):
 
 
 class Steady(TestCase):
-    def test_the_steady_state_begins_at_the_index(self):
+    def test_the_start_of_the_steady_state_is_found(self):
         flat = [100.0] * 1_000
         spikes = [1_000.0 if at % 40 == 0 else 100.0 for at in range(1_000)]
         for name, values, low, high in (

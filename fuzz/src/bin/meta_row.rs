@@ -14,7 +14,7 @@ use tacho_store::{Error, ErrorKind, Row, Table};
 
 /// Limit on the length of an error message.
 const MESSAGE_BYTES_MAX: usize = 1_000;
-/// Memory of the automatons of one pattern.
+/// Limit on the memory of the automatons of one pattern, bytes.
 const PATTERN_BYTES_MAX: usize = 64 << 20;
 const FACTS: [&str; 7] = ["identity", "flushed", "stored", "named", "journals", "clock", "other"];
 

@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(whole.records, cut.records, "the records depend on the cuts");
 });
 
-/// Series 1 `s`, series 2 `e`, record type 1 `r`.
+/// The body of a DICT frame that defines text 1 `t`, series 1 `s`, series 2 `e` and record type 1 `r`.
 const DEFINED: &[u8] =
     b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x03\x02\x01\x08__name__\x01e\x04\x01\x01r\x01\x01\x01a\x00";
 
@@ -88,9 +88,10 @@ fn sent(script: &mut Script<'_>) -> Vec<u8> {
     out
 }
 
-/// The frames of the server, bytes after the last frame, and the stored records.
+/// What the server sent and stored.
 struct Talk {
     frames: Vec<ServerFrame>,
+    /// Number of bytes after the last whole frame.
     left: usize,
     records: Vec<String>,
 }
@@ -186,8 +187,8 @@ fn check(talk: &Talk) {
     }
 }
 
-/// The frames without their order, with only the last ACK. The order of answers of reader and writer is not fixed, and
-/// WAIT and PROBES depend on time.
+/// The frames as sorted texts, without WAIT and PROBES, and with only the last ACK. The server reads and stores frames
+/// concurrently, so the order of its answers is not fixed. WAIT and PROBES depend on time.
 fn settled(talk: &Talk) -> Vec<String> {
     let last = talk.frames.iter().rfind(|frame| matches!(frame, ServerFrame::Ack(_))).into_iter();
     let is_fixed = |frame: &&ServerFrame| {

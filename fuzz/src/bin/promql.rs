@@ -16,7 +16,7 @@ const SECOND: i64 = 1_000_000_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([kind, step], text)) = bytes.split_first_chunk::<2>() else { return };
-    // The text is either the input itself, or one PromQL token per byte of it. With the latter, many inputs are almost valid.
+    // The text is either the input itself, or one PromQL token per byte of it. With tokens, many inputs are almost valid.
     let text = if kind & 2 == 0 {
         text.iter().map(|byte| piece(*byte)).collect()
     } else {

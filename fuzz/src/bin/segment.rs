@@ -22,6 +22,7 @@ const TABLES: [Table; 3] = [Table::Chunks, Table::Series, Table::Meta];
 /// Limits on an assembled file, so that one input takes little time.
 const FILE_BYTES_MAX: usize = 16 << 10;
 const STEPS_MAX: usize = 64;
+/// The number of flipped bits as which other damage counts.
 const MANY: usize = 100;
 /// Memory of an open directory without its rows.
 const MEMORY_BYTES: usize = 4 << 20;
@@ -284,7 +285,7 @@ fn start(file: &File, manifest: u8) {
         };
         let kept = kept(path);
         for (key, put) in file.expected().into_iter().filter(|_| !file.nested) {
-            // With several damaged bytes, the lengths of a damaged row may cover other rows.
+            // With several flipped bits, the lengths of a damaged row may cover other rows.
             if file.flips > 1 && file.is_within_damaged(put) {
                 continue;
             }

@@ -1,6 +1,5 @@
-//! The decoders of the files next to the segments never panic: rules for probes, record types, tokens, rules of
-//! `tacho.toml`. What they accept is encoded to a file that they read in the same way. Memory is bounded by the size of the
-//! file.
+//! The decoders of four files never panic: rules for probes, record types, tokens, and the rules in `tacho.toml`. An accepted
+//! file of the first three is encoded again, and read with the same result. Memory is bounded by the size of the file.
 #![no_main]
 
 use std::path::Path;
@@ -10,7 +9,7 @@ use tacho_fuzz::bounded;
 use tacho_server::config;
 use tacho_server::fuzzing::{record_types, rules, tokens};
 
-/// Memory of the automatons of the patterns of one token.
+/// Limit on the memory of the automatons of the patterns of one token, bytes.
 const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 type Read = fn(&[u8]) -> Result<Vec<u8>, String>;

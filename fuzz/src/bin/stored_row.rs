@@ -7,7 +7,8 @@ use tacho_model::{Families, Kind, SeriesId};
 use tacho_store::group::row::{Split, decode_series, remains, replacement_bytes, series_row, split_value};
 use tacho_store::{Row, Table};
 
-/// Bytes of the prefix with the longest `merge` and overhang, without its checksum.
+/// Bytes of the longest replacement prefix (`docs/format/keys.md`), without its checksum: all variable-length fields have their
+/// maximum length.
 const PREFIX_BYTES_MAX: usize = 5 + 10 + 24 + 2 * 10;
 
 fuzz_target!(|bytes: &[u8]| {

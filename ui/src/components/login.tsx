@@ -83,7 +83,8 @@ function faultOf(error: Error): string {
     : error.message;
 }
 
-/** The token of the session, and a button to log out if the session expires. Renders nothing if the server has no tokens. */
+/** The token of the session, and a button to log out if the page was opened with a cookie. Renders nothing if the server has
+ * no tokens. */
 export function Identity({ session }: { session: Session }) {
   const [fault, setFault] = useState('');
   if (!session.tokens) return null;

@@ -122,7 +122,7 @@ function timeColumns(rows: readonly Operation[]): Column<Operation>[] {
     {
       id: 'self',
       title: 'Self',
-      hint: 'Total minus the durations of its callees, and of recorded servers called; the bar: its share of all self time',
+      hint: 'Total without the time in recorded callees, also in other services; the bar shows the share of all self time',
       numeric: true,
       value: (one) => one.self_ns,
       cell: (one) => (

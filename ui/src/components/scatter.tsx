@@ -23,7 +23,7 @@ export interface Selection extends TimeWindow {
 interface Props {
   traces: readonly TraceSummary[];
   window: TimeWindow;
-  /** True if only the newest traces were returned; the axis then shows only their range. */
+  /** True if more traces match than were returned; the time axis then shows only the range of the returned ones. */
   part: boolean;
   onOpen: (trace: TraceSummary) => void;
   onSelect: (selection: Selection) => void;

@@ -17,7 +17,7 @@ export function seriesName(metric: Metric): string {
   return inner === '' ? name || '{}' : `${name}{${inner}}`;
 }
 
-/** The selector of all series of a name. The name need not be an identifier of PromQL: `cpu.load` comes from a file. */
+/** The selector of all series of a name. The name may be no identifier of PromQL, such as `cpu.load` from an imported file. */
 export function selectorOf(name: string): string {
   return /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`;
 }
@@ -40,7 +40,7 @@ export function legendNames(metrics: readonly Metric[]): string[] {
   });
 }
 
-/** A vector becomes series with one value each, a scalar or a string a series without labels. */
+/** A vector becomes series with one value each. A scalar or a string becomes one series without labels. */
 export function matrixOf(data: QueryData): SeriesOf<Point[]>[] {
   if (data.resultType === 'matrix') return data.result;
   if (data.resultType === 'vector') return data.result.map(({ metric, value }) => ({ metric, values: [value] }));
@@ -66,7 +66,7 @@ export function onGrid(points: readonly Point[], start: number, step: number, co
   return values;
 }
 
-/** The unit that the names in a query suggest: `rate(http_seconds_total[5m])` is a ratio, `heap_bytes` are bytes. */
+/** The unit that the names in a query suggest: `heap_bytes` are bytes, `rate(http_seconds_total[5m])` is a plain number. */
 export function unitOf(query: string): Unit {
   if (/^\s*(count|group|changes|resets)\b/.test(query)) return 'number';
   const perTime = /\b(rate|irate|deriv)\s*\(/.test(query);

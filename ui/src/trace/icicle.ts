@@ -109,7 +109,7 @@ function better(
     : frame.start + frame.width <= here.start && (current === null || frame.start > current.start);
 }
 
-/** Round positions for a ruler over the view: about one every `space` pixels. */
+/** Round positions for a ruler over the view, at least `space` pixels apart. */
 export function ticks(view: View, pixels: number, space = 110): number[] {
   const wanted = ((view.end - view.start) * space) / Math.max(pixels, 1);
   if (!(wanted > 0)) return [];

@@ -27,8 +27,8 @@ export interface Scale {
 }
 
 /**
- * The part of the window that contains the marks, with a margin. Used if only the newest traces were returned, because they
- * may cover a small part of the window.
+ * The part of the window that contains the marks, with a margin. Used if more traces match than were returned, because the
+ * returned ones may cover a small part of the window.
  */
 export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
   const first = marks.reduce((least, mark) => Math.min(least, mark.at), Infinity);

@@ -81,7 +81,7 @@ export async function texts(page, selector) {
   return (await page.locator(selector).allTextContents()).map((text) => text.trim());
 }
 
-/** Waits until a condition on the page is true. Throws an exception if it is still false after this time. */
+/** Waits until a condition on the page is true. Throws an exception if it is still false after `milliseconds`. */
 export async function until(what, check, milliseconds = 15_000) {
   const deadline = Date.now() + milliseconds;
   while (Date.now() < deadline) {

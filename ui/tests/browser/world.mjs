@@ -28,7 +28,7 @@ function demand(path, how) {
   return path;
 }
 
-/** A child process. Its stdout is searched for a line; its whole output goes to a log. */
+/** A child process. Its stdout is kept and searched for lines; its stderr goes to a log. */
 class Child {
   constructor(name, command, args, { directory, env = {} }) {
     this.name = name;
@@ -95,7 +95,7 @@ async function reported(url) {
 /** One burst of load, without a pause after it. */
 export const BURST = { requests: 4000, pauseSeconds: 0 };
 
-/** Runs `bursts` of load on the bulletin board. Returns the addresses of page and board, and a function that stops all. */
+/** Starts all, and runs `bursts` of load. Returns the addresses of page and board, and a function that stops all. */
 export async function startWorld(bursts) {
   const tacho = demand(binary(), 'cargo build --release -p tacho-cli');
   demand(AGENT, 'mvn -f agent/java package');

@@ -25,7 +25,7 @@ test('an empty bucket has no percentile', () => {
   expect(percentile(rows, gridOf([rows], window), 2, 1)).toEqual([null, 70]);
 });
 
-test('the grid is empty without data, and has a step with one point', () => {
+test('the grid is empty without data, and has a step even with one point', () => {
   expect(gridOf([], window).times).toEqual([]);
   expect(gridOf([[[120, 1]]], window)).toEqual({ times: [120], step: 0.5 });
 });
@@ -39,7 +39,7 @@ test('a step far too small for the span does not exhaust memory', () => {
   expect(gridOf([rows], { start: 0, end: 1e6 }).times).toHaveLength(3);
 });
 
-test('the rate of a bucket partly in the window refers to that part, at least half a bucket', () => {
+test('the rate of a bucket that is only partly in the window is that of the part, of at least half a bucket', () => {
   const grid = { times: [90, 100, 150], step: 20 };
   expect(perSecond([10, 20, 10], grid, window)).toEqual([1, 1, 1]);
   expect(perSecond([10], { times: [159], step: 20 }, window)).toEqual([1]);

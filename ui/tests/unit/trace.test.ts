@@ -71,7 +71,7 @@ describe('tree', () => {
     expect(reveal(rows, same, 1)).toBe(same);
   });
 
-  test('all rows below the roots that have children can be collapsed', () =>
+  test('all rows that have children, except the roots, can be collapsed', () =>
     expect([...belowDepth(rows, 1)]).toEqual(['b']));
 
   test.each([

@@ -106,7 +106,7 @@ test('0 of 0 is not a share', () => expect([share(0, 0), share(1, 4)]).toEqual([
 test('three significant digits', () =>
   expect([0.12345, 1.2345, 12.345, 123.45].map(digits)).toEqual(['0.123', '1.23', '12.3', '123']));
 
-test('every digit is grouped', () => expect(grouped(1_234_567)).toBe('1\u202f234\u202f567'));
+test('a grouped number keeps all its digits', () => expect(grouped(1_234_567)).toBe('1\u202f234\u202f567'));
 
 test('a value is written in its unit', () => {
   expect([

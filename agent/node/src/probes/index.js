@@ -38,7 +38,7 @@ export function install(given) {
 }
 
 /**
- * Internal errors are logged once a minute, never thrown.
+ * The returned function logs internal errors, each at most once a minute, and never throws.
  * @param {import('../log.js').Log} log
  * @returns {Surroundings['guard']}
  */

@@ -65,7 +65,8 @@ function guess(path) {
 }
 
 /**
- * A part of a path that is a number, a UUID, a long hexadecimal string, or too long to be a word, becomes `{id}`.
+ * A part of a path becomes `{id}` if it has only digits and hyphens, such as a number or a date, if it is a UUID or another long
+ * hexadecimal string, or if it is too long to be a word.
  * @param {string} part
  */
 function shape(part) {

@@ -121,7 +121,7 @@ function wrapCallback(args, call, end) {
 }
 
 /**
- * A cursor or a stream of rows ends the call with its own event.
+ * Ends the call at an event of a cursor or of a stream of rows, or immediately if the result has no events.
  * @param {any} result
  * @param {Call} call
  * @param {(call: Call, error: unknown) => void} end

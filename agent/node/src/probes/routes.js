@@ -15,11 +15,11 @@ import { routeOf } from './names.js';
  * @returns {(request: any) => string | undefined}
  */
 export function routes({ guard }) {
-  /** Route of Fastify. @type {WeakMap<object, string>} */
+  /** Request of Node, and the route that Fastify 5 published. @type {WeakMap<object, string>} */
   const told = new WeakMap();
-  /** Context of Koa. @type {WeakMap<object, any>} */
+  /** Request of Node, and its context of Koa. @type {WeakMap<object, any>} */
   const contexts = new WeakMap();
-  /** Request of Fastify, which has its route. @type {WeakMap<object, any>} */
+  /** Request of Node, and its request of Fastify, which has the route. @type {WeakMap<object, any>} */
   const requests = new WeakMap();
   const handled = guard((/** @type {any} */ { request, route }) => {
     if (typeof route?.url === 'string' && request?.is404 !== true) {
@@ -65,7 +65,7 @@ function ofKoa(context) {
 
 /**
  * The mount path of the router, followed by the pattern of the route. Express gives only the current value of the mount path, not
- * its pattern.
+ * its pattern, so parts that look like ids are replaced in it.
  * @param {any} request
  */
 function ofExpress({ route, baseUrl }) {

@@ -43,11 +43,11 @@ export class Shape {
   constructor() {
     this.out = '';
     /**
-     * The open brackets: position, begin of the row, content.
+     * The open brackets: position, start of the row, content.
      * @type {{ at: number, from: number, holds: number }[]}
      */
     this.open = [];
-    /** Begin of the current value of a list. */
+    /** Start of the current value of a list. */
     this.item = 0;
     /** End of the last `into`; -1 if a bracket was opened after it. */
     this.into = -1;
@@ -169,7 +169,7 @@ export class Shape {
     return stands;
   }
 
-  /** `(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`. @param {number} from begin of the row */
+  /** `(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`. @param {number} from start of the row */
   foldRow(from) {
     const { out } = this;
     const row = out.slice(from);
@@ -203,7 +203,7 @@ export class Shape {
     return isCut ? trimmed.slice(0, NAME_CHARS_MAX - 3) + '...' : trimmed;
   }
 
-  /** Begin of an unclosed list of values after `in`; -1 for none. */
+  /** Start of an unclosed list of values after `in`; -1 for none. */
   openList() {
     const bracket = this.open.at(-1);
     return bracket !== undefined && bracket.holds === LIST && this.out.startsWith('(?', bracket.at) ? bracket.at : -1;

@@ -21,7 +21,7 @@ const LIKELY = 2;
 const UNSURE = 3;
 
 /**
- * `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
+ * `standard` is for Oracle, H2, HSQLDB, Derby and Db2: standard SQL, and Oracle's q'[...]'. `other` is an unknown dialect.
  * @typedef {'postgresql' | 'mysql' | 'sqlite' | 'sqlserver' | 'standard' | 'other'} Dialect
  */
 
@@ -42,7 +42,7 @@ const EXECUTED = /\/\*M?!/y;
 const AFTER_QUALIFIER = /\.[A-Za-z_\x80-\uffff"`*]/y;
 const NAME_CHAR = /[A-Za-z0-9_\x80-\uffff]/;
 
-/** A value that all dialects read alike, followed by a comma or a bracket. */
+/** A value that all dialects read alike if a comma or a closing bracket follows. */
 const ITEM =
   '[\\t-\\r ]*(?:[-+]?[0-9](?:[eE][-+]|[A-Za-z0-9._])*' +
   "|[bBeEnNxX]?'(?!'')[^'\\\\]*(?:''[^'\\\\]*)*'" +
@@ -191,7 +191,8 @@ class Reader {
   }
 
   /**
-   * If the text is longer than the limit, reading stops after the rows, so that the shape does not depend on their number.
+   * Closes a bracket. If it is a row that `...` replaces, all further rows are skipped. If the text is longer than the limit,
+   * reading stops here, so that the shape does not depend on the number of rows.
    */
   closing() {
     if (this.shape.closeBracket()) {

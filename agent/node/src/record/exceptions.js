@@ -1,5 +1,5 @@
-// The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data. No code
-// of the program runs here: a getter may wait, throw or change state. Before: `recorder.js`.
+// The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data. Calls
+// no code of the program, because a getter may wait, throw or change state. Before: `recorder.js`.
 
 import { types } from 'node:util';
 

@@ -1,6 +1,6 @@
 // Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
-// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report begin and end of calls. A part is
-// closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
+// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report starts and ends of calls. A part
+// is closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
 // open parts take too much memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
@@ -34,7 +34,7 @@ export class Recorder {
    * @param {import('../send/clock.js').Clock} parts.clock
    * @param {import('../send/totals.js').Totals} parts.totals
    * @param {string} parts.thread name of the thread
-   * @param {number} parts.pendingMax bytes of all open parts
+   * @param {number} parts.pendingMax limit on the bytes of all open parts
    * @param {() => void} parts.wake called when there is something to send soon
    * @param {import('../log.js').Log} parts.log
    */
@@ -317,7 +317,7 @@ export class Recorder {
   }
 
   /**
-   * Checks after an event whether the part is too long or takes too much memory.
+   * Called after an event. Closes the part if it is too long, or if all open parts take too much memory.
    * @param {Strand} strand
    */
   #settle(strand) {
@@ -395,7 +395,7 @@ export class Recorder {
   }
 
   /**
-   * An exception is recorded at the call in which it appeared first, and at the outermost call that it left.
+   * True for the first call that an exception leaves, and for each outermost call of a strand. Only these record the exception.
    * @param {unknown} error
    * @param {Call} call
    */

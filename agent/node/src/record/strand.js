@@ -15,7 +15,7 @@ const EVENTS_MAX = 4_096;
 /** Maximum length of a part in a deep recursion. Shorter parts would consist mostly of carried calls. */
 const EVENTS_MAX_DEEP = 60_000;
 const ATTRIBUTE_BYTES_MAX = 262_144;
-/** The ids of a segment's calls have 24 bits. */
+/** The numbers of the calls of a segment have 24 bits. */
 const CALLS_MAX = 1 << 24;
 
 /** Origin of a trace: a segment of this session, or another process. */

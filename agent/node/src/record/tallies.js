@@ -79,7 +79,7 @@ export class Tallies {
     this.other = dictionary.operation(KIND.METHOD, OTHER);
     /** By operation, then by caller. @type {Map<number, Map<number, Tally>>} */
     this.known = new Map();
-    /** Tallies that are counted separately. @type {Tally[]} */
+    /** All tallies, also those with `(other)`. @type {Tally[]} */
     this.all = [];
     this.shared = 0;
     /** True if something was counted since the last report. */

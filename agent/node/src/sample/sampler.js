@@ -1,4 +1,4 @@
-// Samples of the process at a fixed interval: event loop, processor time, memory, garbage collection, and the agent itself. The
+// Samples of the process at a fixed interval: event loop, processor time, memory, garbage collection, and the agent itself. Most
 // names are those of the Prometheus client for Node. Before: a timer. After: `samples.js`.
 
 import { readdirSync } from 'node:fs';
@@ -10,7 +10,7 @@ const US = 1e6;
 const MS = 1e3;
 /** Interval of the event loop's monitor. The monitor counts this interval as delay, so the interval is subtracted. */
 const RESOLUTION_MS = 20;
-/** Delay before the first samples, for the start of the program. */
+/** Longest delay before the first samples. */
 const FIRST_MS = 1_000;
 
 /** @type {Record<number, string>} */

@@ -8,8 +8,7 @@ const PASSING = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE']);
 export class Lost extends Error {}
 
 /**
- * False if another attempt would fail, too, unless the server or a setting changes, because a certificate is not trusted, for
- * example.
+ * True if another attempt may help. False if it would fail, too, for example because a certificate is not trusted.
  * @param {any} error of a connection, or of an attempt to connect
  */
 export function isPassing(error) {

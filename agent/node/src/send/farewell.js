@@ -22,7 +22,7 @@ import { Relay } from './relay.js';
  * @property {number} greetingMs longest wait for the answer to HELLO
  */
 
-/** Limit of `greetingMs` for a socket of the link. */
+/** `greetingMs` of a socket of the link. */
 const GREETING_MS = 5_000;
 
 const CHUNK_BYTES = 262_144;

@@ -160,7 +160,7 @@ export class Link {
     return this.tls === null ? error.message : this.tls.cause(error, this.address.host);
   }
 
-  /** False if others could read the token on the network. */
+  /** False if the token must not be sent, because others could read it on the network. */
   mayGreet() {
     const { token } = this.protocol;
     // Before the connection exists, only an address in the settings is known, but not the address of a name.

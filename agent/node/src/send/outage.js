@@ -1,7 +1,7 @@
 // Logs outages of the server, and the end of each outage with the number of dropped records. At most one outage is logged per
 // minute: an outage that begins less than a minute after the latest logged outage is logged when that minute is over. Outages
-// that have ended by then share one line. Before: `link.js`. After: `drops.js`,
-// `../log.js`.
+// that have ended by then share one line. A new reason for which the server refuses the token is logged immediately. Before:
+// `link.js`. After: `drops.js`, `../log.js`.
 
 import * as messages from '../messages.js';
 import { Drops } from './drops.js';
@@ -49,8 +49,8 @@ export class Outage {
    * @param {boolean} wasOpen
    * @param {string} why
    * @param {number[]} [before] dropped before the failure
-   * @param {boolean} [isOfToken] the server refuses the token. Such a reason is logged at once if it is new, because it needs an
-   * action of the user.
+   * @param {boolean} [isOfToken] the server refuses the token. Such a reason is logged immediately if it is new, because it needs
+   * an action of the user.
    */
   failed(now, wasOpen, why, before = this.dropped(), isOfToken = false) {
     if (!this.isOn) {
@@ -108,7 +108,7 @@ export class Outage {
   }
 
   /**
-   * Logs ended outages at once, unless another one is in progress.
+   * Logs ended outages immediately, unless another one is in progress.
    * @param {number} now as for `failed`
    */
   tellPast(now) {

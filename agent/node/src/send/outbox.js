@@ -9,7 +9,7 @@ import { beginFrame, finishFrame } from '../wire/frame.js';
 
 /** A frame is closed when it reaches this size; a single record may be larger. */
 const FRAME_BYTES = 65_536;
-/** Memory of a frame in the queue besides its bytes. */
+/** Memory of a frame in the queue in addition to its content, in bytes. */
 const FRAME_OVERHEAD = 128;
 
 /**
@@ -17,7 +17,7 @@ const FRAME_OVERHEAD = 128;
  * @typedef {object} Sent
  * @property {number} seq
  * @property {Buffer} frame
- * @property {number} dictionarySize size of the dictionary when the frame was closed: this much must be sent before the frame
+ * @property {number} dictionarySize bytes of definitions when the frame was closed; they must be sent before the frame
  * @property {number} calls
  * @property {number} samples
  * @property {number} entries

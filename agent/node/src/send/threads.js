@@ -40,7 +40,7 @@ export class Threads {
       isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * WIDTH * 4)) : getEnvironmentData(TABLE)
     );
     this.parent = Number(getEnvironmentData(PARENT_ID) ?? 0);
-    /** Begin of this thread's slot; -1 for none. */
+    /** Start of this thread's slot; -1 for none. */
     this.slot = -1;
     /** @type {any} a BroadcastChannel, in a thread that takes part */
     this.channel = undefined;

@@ -22,7 +22,7 @@ const UNTRUSTED = new Set([
 ]);
 /** Codes for other faults of a certificate. */
 const INVALID = /^(CERT_|CRL_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_CERT_)/;
-/** Reasons for bytes that are not TLS; OpenSSL's words depend on the version and on the bytes. */
+/** Messages of OpenSSL about bytes that are not TLS. They depend on its version and on the bytes. */
 const NOT_TLS = /wrong version number|packet length too long|record layer failure|unsupported protocol|http request/i;
 const ALERT = /alert .*(certificate|unknown ca|handshake failure)/i;
 
@@ -189,7 +189,7 @@ async function attempt(setting, path, operation) {
     return await operation();
   } catch (error) {
     const { reason, message } = /** @type {Error & { reason?: string }} */ (error);
-    // Removes the code, the system call and the path, because the log line contains them already.
+    // Keeps only the description: without the code, the system call and the path.
     throw unusable(setting, path, reason ?? /^[A-Z]+: ([^,]+),/.exec(message)?.[1] ?? message);
   }
 }

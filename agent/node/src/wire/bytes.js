@@ -40,7 +40,7 @@ export class Bytes {
 
   /**
    * Replaces a number.
-   * @param {number} at begin of its bytes
+   * @param {number} at start of its bytes
    * @param {number} value
    */
   replaceVarint(at, value) {
@@ -49,7 +49,7 @@ export class Bytes {
     this.varint(value).raw(rest);
   }
 
-  /** @param {number} at begin of a number @returns {number} its end */
+  /** @param {number} at start of a number @returns {number} its end */
   skipVarint(at) {
     while (this.array[at] >= 0x80) at++;
     return at + 1;

@@ -10,7 +10,7 @@ export const OTHER = '(other)';
 /** The state of an operation without an id. */
 export const UNKNOWN = 255;
 
-/** These limits are below the bounds of the protocol, so that a definition that is checked just below a limit still fits. */
+/** These limits are lower than the bounds of the protocol, because a limit is checked before a definition is added. */
 const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 

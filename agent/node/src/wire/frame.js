@@ -34,7 +34,7 @@ export function finishFrame(bytes, type) {
   return bytes;
 }
 
-/** Takes the place of a secret before a token. */
+/** Stands for a missing secret before a token. */
 const NO_SECRET = new Uint8Array(16);
 
 /**

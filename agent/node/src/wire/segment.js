@@ -117,7 +117,7 @@ export class SegmentPart {
   }
 
   /**
-   * Ends the innermost call with an exception.
+   * Ends the innermost call as failed.
    * @param {number} dt
    */
   failed(dt) {

@@ -1,5 +1,5 @@
-// Runs failing statements with the library named by the first argument, and prints the classes of
-// the exceptions.
+// Runs failing statements with the library named by the first argument. Prints for each exception its class and whether its
+// message contains the secret.
 'use strict';
 
 const [name, url] = process.argv.slice(2);

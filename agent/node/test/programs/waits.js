@@ -1,5 +1,5 @@
-// Makes one call at the start. For each line of its input, makes more calls, each with an entry of 1 MB. Ends at the end of its
-// input.
+// Makes one call at the start, and one more for each line of its input. Each of the latter sends an entry of 1 MB. Ends at the
+// end of its input.
 
 import { createInterface } from 'node:readline';
 import { entry, record } from 'tachograph';

@@ -1,4 +1,4 @@
-"""An incoming request: the root of its trace in this process, or a child of its traceparent. Used by wsgi and asgi.
+"""An incoming request: the root of its trace, or a child of the call that its `traceparent` names. Used by wsgi and asgi.
 
 Before: wsgi, asgi. After: track.
 """

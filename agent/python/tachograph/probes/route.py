@@ -27,12 +27,13 @@ def _guessed(path: str) -> str:
 
 
 def guessed(path: str) -> str:
-    """The route ends before a query or path parameter."""
+    """The route ends before a path parameter, a query or a fragment."""
     return _guessed(path[:_PATH_CHARS_MAX])
 
 
 def _is_id(part: str) -> bool:
-    """True for a number, a UUID, a long hexadecimal string, or a part of the path too long to be a word."""
+    """True for digits and hyphens, such as a number or a date; for a UUID or another long hexadecimal string; and for a part of
+    the path that is too long to be a word."""
     if len(part) > _SEGMENT_CHARS_MAX:
         return True
     if not _HEX.fullmatch(part):

@@ -22,7 +22,7 @@ TEXT_CHARS_MAX = 8_000
 # Limit on tokens to read. Few names have more tokens. A longer text mostly has rows and lists that are folded anyway.
 TOKENS_MAX = 1_000
 
-# `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
+# `standard` is for Oracle, H2, HSQLDB, Derby and Db2: standard SQL, and Oracle's q'[...]'. `other` is an unknown dialect.
 DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 
 # Meaning of a backslash before a quote. `_LIKELY`: probably an escape. In MySQL's mode NO_BACKSLASH_ESCAPES, the literal ends at
@@ -49,7 +49,7 @@ _NAME_CHAR = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]")
 _WITH_STRINGS = ("mysql", "sqlite", "other")
 _CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
 
-# A value that all dialects read alike, followed by a comma or a bracket.
+# A value that all dialects read alike if a comma or a closing bracket follows.
 _ITEM = (
     r"[\t-\r ]*(?:[-+]?[0-9](?:[eE][-+]|[A-Za-z0-9._])*"
     r"|[bBeEnNxX]?'(?!'')[^'\\]*(?:''[^'\\]*)*'"
@@ -170,8 +170,8 @@ class Reader:
         self.shape.open_bracket()
 
     def closing(self) -> None:
-        """If the text is longer than the limit, reading stops after the rows, so that the shape does not depend on their
-        number."""
+        """Closes a bracket. If it is a row that `...` replaces, all further rows are skipped. If the text is longer than the
+        limit, reading stops here, so that the shape does not depend on the number of rows."""
         self.at += 1
         if self.shape.close_bracket():
             self.at = self.match(_ROWS) if self.is_whole else len(self.text)

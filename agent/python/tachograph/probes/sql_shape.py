@@ -53,9 +53,9 @@ _OTHER, _LIST, _ROW_OF_VALUES = range(3)
 class Shape:
     def __init__(self) -> None:
         self.out = ""
-        # The open brackets: position, begin of the row, content.
+        # The open brackets: position, start of the row, content.
         self.open: list[tuple[int, int, int]] = []
-        # Begin of the current value of a list.
+        # Start of the current value of a list.
         self.item = 0
         # End of the last `into`; -1 if a bracket was opened after it.
         self.into = -1
@@ -175,6 +175,6 @@ class Shape:
         return trimmed[: NAME_CHARS_MAX - 3] + "..." if is_cut else trimmed
 
     def open_list(self) -> int:
-        """Begin of an unclosed list of values after `in`; -1 for none."""
+        """Start of an unclosed list of values after `in`; -1 for none."""
         at, _, holds = self.open[-1] if self.open else (-1, -1, _OTHER)
         return at if holds == _LIST and self.out.startswith("(?", at) else -1

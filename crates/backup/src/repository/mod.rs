@@ -74,7 +74,7 @@ pub trait Incoming {
 pub enum Lock {
     /// For readers. While it is held, no object is removed.
     Shared,
-    /// For one writer. While it is held, no other process reads or writes.
+    /// For one writer. While it is held, no other process gets a lock.
     Exclusive,
 }
 

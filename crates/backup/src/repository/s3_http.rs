@@ -92,7 +92,7 @@ impl Connector {
         if let Some(path) = uri.path_and_query().and_then(|path| path.as_str().parse().ok()) {
             *request.uri_mut() = path;
         }
-        // As late as possible, and also before each retry, which may be minutes after the first attempt.
+        // The lease is checked as late as possible, and again before each retry, which may be minutes after the first attempt.
         if !request.method().is_safe() {
             self.lease.check().map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         }

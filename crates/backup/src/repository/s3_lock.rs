@@ -26,7 +26,7 @@ use super::{Guard, Lock};
 pub const LOCKS: &str = "locks";
 /// A lock that is not renewed for this long does not count.
 const LEASE: Duration = Duration::from_secs(600);
-/// Time between two renewals, and limit on the time of each request about the lock.
+/// Time between two renewals, and limit on the time of each request that writes, renews or removes the lock.
 const RENEWAL: Duration = Duration::from_secs(60);
 /// A process uses its lock for this long after the last renewal.
 const USE_MAX: Duration = Duration::from_secs(400);
@@ -274,7 +274,7 @@ mod tests {
         let own = own(&place);
         put(&place).unwrap();
         place.runtime.block_on(store.delete(&own.path)).unwrap();
-        // A file that was begun before does not get its name.
+        // The process does not know that yet, so it begins another file. This file does not get its name.
         let error = put(&place).unwrap_err().to_string();
         assert!(error.starts_with("the lock of s3://b/p was not renewed in time"), "{error}");
         place.settle("backups").unwrap_err();

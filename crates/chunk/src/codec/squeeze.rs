@@ -10,7 +10,7 @@ use crate::{Compression, Effort, Error};
 /// The default level of zstd. Above it, the time increases faster than the size decreases.
 const ZSTD_LEVEL: i32 = 3;
 /// Takes seven times as long as the default level, and makes texts a sixth smaller. Higher levels save another sixth,
-/// but take thirty times as long.
+/// but take thirty times as long as the default level.
 const ZSTD_LEVEL_THOROUGH: i32 = 12;
 
 thread_local! {

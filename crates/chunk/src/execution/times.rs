@@ -1,5 +1,5 @@
-//! Which times are similar? Times between the same two events, regardless of the callers. Such a pair of events is called
-//! a context. Contexts with times of similar size share a column. The numbers of a column are then similar, and numerous
+//! Which times are similar? Times between the same two events, in whichever shapes these events occur. Such a pair of events is
+//! called a context. Contexts with times of similar size share a column. The numbers of a column are then similar, and numerous
 //! enough for entropy coding.
 
 use std::sync::Arc;

@@ -58,7 +58,7 @@ impl Line {
         (low <= high).then_some(Self { count, low, high, end: interval.middle(), ..self })
     }
 
-    /// Appends the integers after the start, with the slope that ends nearest to the middle. Returns the last integer.
+    /// Appends the integers after the start, with the slope that ends nearest to `end`. Returns the last integer.
     fn draw(self, traced: &mut Traced) -> i64 {
         if self.count == 0 {
             return self.start;

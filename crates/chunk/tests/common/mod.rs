@@ -1,4 +1,5 @@
-//! Shared by tests: records of every kind, generated from a seed. They are arbitrary, or like those of a real program.
+//! Shared by tests, benchmarks and examples: records of every kind, generated from a seed. They are arbitrary, or like those of a
+//! real program.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod columns;

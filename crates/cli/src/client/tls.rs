@@ -15,12 +15,12 @@ use tokio_rustls::client::TlsStream;
 
 use crate::failure::Failure;
 
-/// Variable with the file of certificate authorities that are trusted instead of the authorities of the system.
+/// Variable that names the file of certificate authorities that are trusted instead of the authorities of the system.
 pub const CA: &str = "TACHO_TLS_CA";
 /// Value of [`CA`] for the authorities of the system. This is the default here. Agents have no default, so their setting needs
 /// this value.
 const SYSTEM: &str = "system";
-/// Variables with the files of the client's certificate and its key.
+/// Variables that name the files of the client's certificate and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";
 pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
 

@@ -14,7 +14,7 @@ use crate::client;
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Show the number of series and the memory of each metric name and label
+/// Show the series of each metric name, and the series and memory of each label
 ///
 /// Labels with almost as many values as series, such as ids, times and addresses, make the index large.
 #[derive(clap::Args)]
@@ -28,8 +28,8 @@ pub struct Cardinality {
     /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Number of metric names and labels to show, names by series and labels by memory. With --json all labels are shown;
-    /// the number then limits the values per label
+    /// Number of metric names and labels to show: the names with the most series, the labels with the most memory. With --json
+    /// all labels are shown, and the number limits the names and the values of each label
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print as JSON

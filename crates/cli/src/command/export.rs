@@ -1,5 +1,5 @@
-//! `tacho export`: exports samples and entries of a server or a data directory. The counts and checksums of sender and
-//! receiver are compared.
+//! `tacho export`: exports samples and entries of a server or a data directory. The command compares the counts and checksums
+//! of the records that it received with those that the server sent.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -334,7 +334,7 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
     }
 }
 
-/// What the sender reported.
+/// What the server, or the reader of the data directory, reported.
 struct Said {
     totals: Totals,
     /// Records that were skipped although the user did not exclude them.

@@ -171,7 +171,7 @@ impl Add {
     }
 }
 
-/// Parses a duration from now, or a time. A time in the past would make a token that is never accepted.
+/// Parses a duration from now, or a time. Times in the past are refused, because such a token would never be accepted.
 fn expiry(text: &str, now: Timestamp) -> Result<String, Failure> {
     let wrong =
         || Failure::usage(format!("--expires {text:?} is not a time after now, such as 90d or 2027-01-31"));

@@ -18,7 +18,7 @@ pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> 
     found.iter().find_map(|matched| hint(matched, asked))
 }
 
-/// As [`of_server`], for the store of a data directory.
+/// The same as [`of_server`], for the store of a data directory.
 pub fn of_store(store: &View, selectors: &[Vec<Matcher>], asked: Option<Kind>) -> Option<String> {
     let begun = Instant::now();
     let waits = || begun.elapsed() < TIME_MAX;

@@ -38,7 +38,7 @@ pub struct Java {
 }
 
 impl Java {
-    /// Finds the agent and the classes of the tests. Returns `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use
+    /// Finds the agent and compiles [`PROGRAM`]. Returns `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use
     /// Java.
     pub fn new() -> Option<Self> {
         if std::env::var("TACHO_TEST_QUICK").is_ok_and(|value| value == "1") {

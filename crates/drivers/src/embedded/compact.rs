@@ -20,7 +20,8 @@ use super::{Files, Inner};
 
 /// Bytes of rows that one write copies for the compaction.
 const STEP_BYTES: usize = 4 << 20;
-/// A growing segment with fewer bytes of rows is not ended early in order to be rewritten.
+/// Only ended segments are rewritten. A write ends the growing segment for this purpose only if its rows have at least this many
+/// bytes.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
 /// During writes, a segment is rewritten if more than 1/`DEAD_OF_BYTES` of its bytes are dead.
 const DEAD_OF_BYTES: u64 = 2;

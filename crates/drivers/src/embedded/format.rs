@@ -139,8 +139,8 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     }
 }
 
-/// Whether the bytes are a row in which only one of the three lengths is damaged: with the length that these bytes have,
-/// the checksum is correct.
+/// Whether the bytes are a row in which only one of the three lengths is damaged. This is so if the checksum is correct after
+/// this length is replaced by the one that follows from the number of bytes.
 pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
     let (Some(head), Some((fields, keys))) = (RowHead::decode(bytes), bytes.split_first_chunk()) else {
         return false;
@@ -161,8 +161,8 @@ pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
     fits(head.partition, 6..8) || fits(head.clustering, 8..10) || fits(head.value, 10..14)
 }
 
-/// The first bytes of the row's value. `None` unless `bytes` start with the head of this row and its value has this
-/// length.
+/// The first bytes of the row's value. `None` unless `bytes` start with the head and the key of this row, and the value has
+/// `value` bytes according to the head.
 pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {
     let head = RowHead::decode(bytes)?;
     let same = (head.action, head.table, head.value) == (row.action, row.table, value)

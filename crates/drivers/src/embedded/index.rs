@@ -114,7 +114,7 @@ impl Index {
     }
 
     /// Bytes of the rows of a scan, regardless of the limit of the scan. Each row counts as at most `row_max` bytes.
-    /// Counting stops at `most`. No row has zero bytes.
+    /// Counting stops at `most`. 0 means that the scan is empty, because each row has a head.
     pub fn bytes(&self, scan: &Scan, row_max: usize, most: usize) -> usize {
         let mut bytes = 0;
         for (key, place) in self.range(scan).into_iter().flatten() {

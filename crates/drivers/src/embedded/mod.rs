@@ -230,8 +230,8 @@ impl Inner {
     fn put(&self, rows: &[Row]) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
         let mut files = self.files()?;
-        // Metadata may always use the reserve: metadata and deletes are small, and space cannot be
-        // freed without them.
+        // Metadata may always use the reserve of disk space: metadata and deletes are small, and space cannot be freed without
+        // them.
         let is_meta = rows.iter().all(|row| row.table == Table::Meta);
         let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
         self.write(&mut files.segments, &rows, purpose)?;
@@ -288,8 +288,8 @@ impl Inner {
         directory.index.page(scan, 1).is_empty()
     }
 
-    /// Bytes of the rows of the scans. Each row counts as at most `row_max` bytes. Stops early when the sum is above the
-    /// limit.
+    /// Bytes of the rows of the scans. Each row counts as at most `row_max` bytes. Stops early when the sum is above
+    /// [`INLINE_BYTES_MAX`].
     fn bytes(&self, scans: &[Scan], row_max: usize) -> usize {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;

@@ -208,7 +208,7 @@ impl Segments {
         }
         let file = self.disk.open(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let synced = if marked { length - BATCH_HEAD_BYTES as u64 } else { length };
-        // If this fails, the next append begins the file.
+        // If this fails, the next append of a record begins `END`.
         if let Err(error) = self.end.begin(&*self.disk, &self.directory, End { number, bytes: synced }) {
             tracing::warn!(%error, segment = number, "end of segment not stated");
         }

@@ -46,8 +46,8 @@ impl Bench {
         self.try_open().await.unwrap()
     }
 
-    /// Opens the driver and puts a row, on a disk that stops after a number of operations. Whether both succeeded. If not, the
-    /// power fails, and the disk works again.
+    /// Opens the driver and puts a row, on a disk that stops after a number of operations. Returns whether both succeeded.
+    /// If not, the power fails, and the disk works again.
     pub async fn starts_within(&self, operations: u64) -> bool {
         self.disk.set_operations(operations);
         // The start may fail, or report that it cannot write the manifest.

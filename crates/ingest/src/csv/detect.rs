@@ -12,9 +12,9 @@ use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit};
 use jiff::tz::TimeZone;
 
-/// Rows of the head that are examined to detect separators, times and columns.
+/// Limit on the rows of the head that are examined to detect separators, times and columns.
 const ROWS_MAX: usize = 500;
-/// Number of values that are examined to detect the number format. Values with only digits and a sign are not counted.
+/// Limit on the values that are examined to detect the number format. Values with only digits and a sign are not counted.
 const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];

@@ -51,6 +51,7 @@ pub struct Csv {
     texts: Vec<Option<u64>>,
     /// Long: the series by the cells that identify it.
     known: HashMap<String, Arc<Labels>>,
+    /// Memory of `known`.
     known_bytes: usize,
     /// Memory budget for the new series of a block.
     budget: Budget,
@@ -109,8 +110,8 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// The memory budget of a block is that of a request with this many times its bytes. It may be larger, because rows are
-/// decoded by the command that reads the file, not by the server.
+/// A block gets the memory budget of a request body that is this many times as long. Its budget may be larger than that of a
+/// body with the same length, because the command that reads the file decodes the rows, and not the server.
 const ROW_MEMORY: usize = 4;
 /// Limit in bytes on the memory of the series of a long file that are kept from row to row. Above the limit all kept
 /// series are discarded.

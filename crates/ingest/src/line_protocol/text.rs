@@ -22,7 +22,7 @@ pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// Number of characters of input that an error shows.
+/// Limit on the number of characters of the input that an error shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
 /// The beginning of some input in quotes.

@@ -6,7 +6,7 @@
 //!   └──────── series ─────────────┘ value  └ time, s   └ exemplar: counted and ignored
 //! ```
 //! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and "Exposition formats" of
-//! Prometheus. In the latter, times are whole milliseconds and counters need no `_total`. Types are not stored. A
+//! Prometheus. In the format of Prometheus, times are whole milliseconds and counters need no `_total`. Types are not stored. A
 //! sample that does not match its declared type is refused, because its meaning would be unclear. A sample without a
 //! time gets the given time.
 

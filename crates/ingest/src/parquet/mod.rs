@@ -8,10 +8,9 @@
 //! the rows to their series. `write.rs` writes long files, whose layout is in `own.rs`. The crate `parquet` decodes the
 //! columns (docs/adr/0007); it gets ranges of bytes and does no I/O itself.
 //!
-//! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore the memory does
-//! not depend on the size and the width of a file. Damage costs at most the rest of a row group. Pages are checked before
-//! they are decompressed (`pages.rs`). A block ends at a limit of text bytes, so that reading a file takes at most
-//! [`memory_bytes_max`].
+//! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore only the footer takes
+//! more memory for a larger or wider file. Damage costs at most the rest of a row group. Pages are checked before they are
+//! decompressed (`pages.rs`). A block ends at a limit of text bytes, so that reading a file takes at most [`memory_bytes_max`].
 
 mod cell;
 mod own;
@@ -62,8 +61,8 @@ const STEP_ROWS_PREFIXED: usize = 16;
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
-/// Memory for reading a file, not including its footer: pages (twice for prefix-compressed texts), cells, and the
-/// records of a block.
+/// Limit on the memory in bytes for reading a file, not including its footer: pages (twice for prefix-compressed texts), cells,
+/// and the records of a block.
 const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
 /// Memory per byte of the footer. The footer describes each column of each row group.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;

@@ -8,7 +8,7 @@ use crate::csv;
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 
-/// Number of bytes of a text that an error message examines. The message shows fewer.
+/// Number of bytes of a cell that is not UTF-8 from which an error message is made. The message shows at most 48 characters.
 const SHOWN_BYTES: usize = 256;
 const DAY_NS: i128 = 86_400_000_000_000;
 
@@ -17,13 +17,14 @@ pub struct Times {
     kind: Kind,
     /// The unit of numbers.
     unit: Unit,
-    /// The format of texts, and the time zone for texts without an offset.
+    /// Reads texts, and converts local times to UTC.
     reader: TimeReader,
+    /// The format of numbers or texts.
     format: TimeFormat,
 }
 
 impl Times {
-    /// `head` has the first cells. They determine the unit of numbers and the format of texts.
+    /// `head` has the first cells. They determine the unit of numbers or the format of texts, unless `given` does.
     ///
     /// # Errors
     /// If the first cells determine no format, or if the given format does not suit the type of the column.
@@ -73,7 +74,7 @@ impl Times {
         }
     }
 
-    /// The format of numbers and texts.
+    /// The format of the numbers or texts. `None` if the column has a type for times, because such a column needs no format.
     pub fn format(&self) -> Option<&TimeFormat> {
         (!self.kind.is_time()).then_some(&self.format)
     }

@@ -16,9 +16,10 @@ use tacho_model::{Body, Entry, Kind, Labels, NAME, Sample, Value};
 
 use super::own;
 
-/// Rows of a row group. They are in memory until the group is written. Readers usually give each row group to one thread.
+/// Limit on the rows of a row group. They are in memory until the group is written. Readers usually give each row group to one
+/// thread.
 const GROUP_ROWS_MAX: usize = 1 << 17;
-/// Cells of a row group. If a file has many labels, its row groups have fewer rows.
+/// Limit on the cells of a row group. If a file has many labels, its row groups have fewer rows.
 const GROUP_CELLS_MAX: usize = 1 << 23;
 const GROUP_ROWS_MIN: usize = 1 << 10;
 /// Limit on the bytes of texts in memory.

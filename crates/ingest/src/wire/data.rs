@@ -142,7 +142,7 @@ impl Session {
         self.data_within(body, &mut Budget::of_body(body.len()))
     }
 
-    /// As [`Session::data`], but the frame shares its budget with other frames.
+    /// The same as [`Session::data`], but the frame shares its budget with other frames.
     pub fn data_within(&mut self, body: &[u8], budget: &mut Budget) -> Result<Data, Error> {
         let mut reader = Reader::new(body);
         let (seq, base) = read_head(&mut reader)?;

@@ -48,7 +48,7 @@ pub struct SegmentRecord<'a> {
     pub number: u64,
     pub trace: TraceForm,
     pub parent: Option<SpanId>,
-    /// Text id.
+    /// Id of the text with the thread's name.
     pub thread: u64,
     pub start: Timestamp,
     pub continued: Option<Continued<'a>>,

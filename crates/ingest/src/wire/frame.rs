@@ -183,7 +183,7 @@ fn frame_bytes(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     Ok(Some(HEADER_BYTES + length as usize).filter(|whole| *whole <= bytes.len()))
 }
 
-/// As [`frame_bytes`], but also verifies the checksum.
+/// The same as [`frame_bytes`], but also verifies the checksum.
 fn measure(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     let Some(length) = frame_bytes(bytes, offset)? else { return Ok(None) };
     let parts = bytes.get(..length).and_then(<[u8]>::split_first_chunk::<HEADER_BYTES>);

@@ -10,7 +10,7 @@ use super::{HELLO_PAIRS_BYTES_MAX, HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
 
-/// The body of every connection's first frame starts with these bytes. They detect other protocols immediately.
+/// The body of every connection's first frame starts with these bytes, so that other protocols are detected immediately.
 const MAGIC: [u8; 5] = *b"tacho";
 
 /// First frame of a connection. It identifies the client.
@@ -18,7 +18,7 @@ const MAGIC: [u8; 5] = *b"tacho";
 pub struct Hello {
     pub version_min: u8,
     pub version_max: u8,
-    /// The id is the same for all connections of a process.
+    /// The id of the session, which is the same for all connections of a process.
     pub session: u128,
     /// `service`, `host`, `instance`, `runtime` and others, in the sender's order.
     pub pairs: Vec<(String, String)>,
@@ -94,7 +94,7 @@ impl Hello {
     }
 }
 
-/// Heartbeat of a client with the totals of its session.
+/// Heartbeat of a client: the numbers of records that its session has dropped, and the bytes that wait in its buffers now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ping {
     pub executions_dropped: u64,

@@ -43,7 +43,7 @@ impl Object {
         }
     }
 
-    /// As [`Object::real`], for a 32-bit number: the 32-bit number 0.1 is written as 0.1, not as 0.10000000149011612.
+    /// The same as [`Object::real`], for a 32-bit number: the 32-bit number 0.1 is written as 0.1, not as 0.10000000149011612.
     pub fn real_short(&mut self, value: f32) {
         match special(f64::from(value)) {
             Some(text) => self.text(text),

@@ -91,7 +91,9 @@ pub struct Moved {
 pub struct Probed {
     /// Revision of the PROBES frame to which this frame responds.
     pub revision: u64,
+    /// Number of methods that are recorded.
     pub on: u64,
+    /// Number of methods that are counted instead of recorded.
     pub aggregated: u64,
     /// Number of methods that a rule or the client switched off.
     pub off: u64,

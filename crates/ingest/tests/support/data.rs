@@ -1,4 +1,4 @@
-//! Encodes DICT and DATA frames from the keys of a case, and decodes them again.
+//! Encodes DICT and DATA frames from the keys of a case, and compares decoded DATA frames with these keys.
 
 use std::collections::HashMap;
 

@@ -65,7 +65,8 @@ struct Node {
 /// Position of a call in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spot {
-    /// The call is above the requested operation, or in a service other than the requested one.
+    /// Neither this call nor one of its callers is of the requested operation, or no caller or the call itself is in the
+    /// requested service.
     Outside,
     /// The call belongs to the tree, but is beyond the limits of the tree.
     Cut,
@@ -218,8 +219,6 @@ impl<'a> Tree<'a> {
             let wanted = self.filter.takes_operation(&source.operations()[operation].name);
             let number = self.numbers[block as usize][operation];
             spots.push(match caller {
-                // Calls outside are callers of the requested operation, and calls of services other than the requested
-                // one.
                 TOP if !wanted => Spot::Outside,
                 Spot::Outside if below != Spot::Outside && wanted => self.child(0, number),
                 Spot::Node(parent) => self.child(parent, number),
@@ -254,7 +253,7 @@ impl<'a> Tree<'a> {
             let ((service, operation), ()) = &operations[node.operation as usize];
             let mut below = std::mem::take(&mut children[at]);
             below.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.operation.cmp(&b.operation)));
-            // Skip nodes without a completed call or self time in the range.
+            // Skip nodes that have no completed call, no self time and no children.
             if node.count == 0 && node.self_ns == 0 && below.is_empty() {
                 continue;
             }

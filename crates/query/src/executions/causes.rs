@@ -88,7 +88,7 @@ impl Causes {
             let rounds = self.rounds;
             self.all.retain(|cause| rounds.takes_hash(u64::from(cause.trace.0)));
         }
-        // A round may exceed its share if few traces have most of the segments. The rest counts as segments without a cause.
+        // If the round cannot be split, more segments are kept. All others count as segments without a cause.
         match self.rounds.takes(trace) {
             true if self.all.len() < self.max_of_round => self.all.push(cause),
             is_taken => self.omitted += u64::from(is_taken),
@@ -139,7 +139,7 @@ impl Causes {
         };
         let counter = row.base().wrapping_add(u64::from(row.call_number(visit.position)));
         let served = self.of(row.trace(), counter).fold(0u64, |sum, c| sum.saturating_add(c.served_ns));
-        // The row does not have the whole self time of a call that it carries.
+        // The row has only a part of the self time of a call that it carries, so the duration is the limit for such a call.
         served.min(if visit.call.enter.is_some() { visit.self_ns } else { duration })
     }
 }

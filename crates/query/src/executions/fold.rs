@@ -91,7 +91,7 @@ fn is_needed(fold: &impl Fold, scope: Scope, block: &ExecutionBlock) -> bool {
 /// Limit on the binary logarithm of the number of rounds.
 const BITS_MAX: u32 = 8;
 
-/// The share of the traces that the current passes examine. One round examines all traces.
+/// The share of the traces that the current passes examine. If there is one round, it examines all traces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     bits: u32,
@@ -123,7 +123,7 @@ impl Rounds {
     }
 }
 
-/// Trace ids of some senders are counters, so their digits are mixed.
+/// Trace ids of some senders are counters, so their bits are mixed.
 pub(super) const fn hash(trace: TraceId) -> u64 {
     mix64(mix64(trace.0 as u64) ^ (trace.0 >> 64) as u64)
 }

@@ -85,7 +85,7 @@ struct Entry {
     rank: (bool, u32, Timestamp, u64),
     base: u64,
     service: Arc<str>,
-    /// Number of its first call within the segment.
+    /// Number, within the segment, of the first call of the row.
     first_call: u32,
     times: FirstCall,
     /// The operation of the first call, by the latest part that starts with this call.

@@ -7,11 +7,14 @@
 //! ```text
 //!   Requests     the traces with the request id                            only with a request id
 //!   Candidates   the best calls, or the best segments without a parent
-//!   Parented     the traces with segments that have a parent               further rounds of the next two passes
+//!   Parented     the traces with segments that have a parent               only if the next two passes need another round
 //!   Root         which of these traces have a segment without a parent     only without service and operation
 //!   Rootless     the best segments of the other traces                     only if there are some
-//!   Verify       the entries of the candidates; if too few have the expected key, all again with more candidates
+//!   Verify       the entries of the candidates
 //! ```
+//!
+//! A candidate of a search for traces may not be the entry of its trace. If `Verify` finds too few traces that are certainly
+//! among the first, the passes from `Candidates` on are repeated with more candidates.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -31,7 +34,7 @@ use super::top::{Key, Order, Top};
 
 /// The candidates of a search for entries are twice the limit of the search, plus this number.
 const FIRST_CANDIDATES: usize = 64;
-/// Growth of the candidates after a pass with too few of them.
+/// Factor by which the number of candidates grows if too few traces were found.
 const GROWTH: usize = 8;
 
 /// Conditions of a search. `None` means that there is no such condition.
@@ -293,7 +296,7 @@ impl Searching {
         self.join(row, is_waiting.then_some(Candidate { key, matched: None }));
     }
 
-    /// Lets an open candidate wait for the next part of its segment, which then has the candidate.
+    /// Lets an open candidate wait for the next part of its segment. When that part is added, it offers the call instead.
     fn join(&mut self, row: RowRef<'_>, open: Option<Candidate>) {
         if !row.shape().carried().is_empty() {
             self.parts.start(row, ());

@@ -33,7 +33,7 @@ impl SourceBlock {
     }
 }
 
-/// A block that is freed after use.
+/// The labels and the block of a [`SourceBlock`], borrowed for one pass.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     pub(super) labels: &'a Labels,

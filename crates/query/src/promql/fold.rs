@@ -89,7 +89,7 @@ pub trait Fold: Clone {
     fn add(&mut self, value: f64);
     fn end(&self) -> f64;
 
-    /// Joins the fold of later values. In an aggregation, joins the fold of other series.
+    /// Joins the fold of later values.
     fn join(&mut self, later: &Self);
 
     /// Fold of a slice with at least one value.

@@ -1,6 +1,7 @@
 //! Which functions exist? The table has one line for each; the `fn` is in the file of its family.
 //!
-//! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges equal labels in the result.
+//! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges rows with
+//! equal labels in the result.
 
 mod call;
 mod change;

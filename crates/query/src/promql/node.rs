@@ -88,8 +88,7 @@ pub enum Node {
     Call {
         function: &'static Function,
         arguments: Vec<NodeId>,
-        /// The result is grouped by name. Therefore the name is kept, although the value is no longer a value of the
-        /// metric.
+        /// Whether the result keeps the name of the metric, because an aggregation groups it by name.
         keeps_name: bool,
     },
 }

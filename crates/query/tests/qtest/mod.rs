@@ -3,7 +3,7 @@
 //! The notation is that of Prometheus' promqltest, as described in its documentation:
 //!
 //! ```text
-//! # Series from time 0, a value every minute: first+stepxrepeats, _ for a gap, stale.
+//! # Series from time 0, a value every minute: first+stepxrepeats, _ for a gap, stale for a marker.
 //! load 1m
 //!   requests{job="a"} 0+10x100 _x3 stale 5
 //!

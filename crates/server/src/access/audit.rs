@@ -15,8 +15,9 @@ use super::file::{give_to_owner, own_file};
 
 /// The name of the file.
 pub const FILE: &str = "audit.log";
-/// Bytes after which a new file begins, and the number of older files that are kept.
+/// Size of the file in bytes from which on the next line begins a new file.
 const FILE_BYTES_MAX: u64 = 8 << 20;
+/// Limit on the number of older files that are kept.
 const OLDER_MAX: usize = 4;
 /// Limit on the characters of a text in a line.
 const TEXT_CHARS_MAX: usize = 512;

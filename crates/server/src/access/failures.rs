@@ -49,7 +49,8 @@ impl Failures {
     }
 }
 
-/// A client with an IPv6 address usually has a whole network of 64 bits.
+/// The address that a wrong token counts for: an IPv4 address, or the first 64 bits of an IPv6 address, because a client usually
+/// has all addresses with these bits.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

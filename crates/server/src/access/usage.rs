@@ -20,7 +20,7 @@ pub struct Usage(Mutex<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
-    /// The series that were written since `since`. Only for a token with a limit on series, which also bounds the size
+    /// The series that were admitted since `since`. Only for a token with a limit on series, which also bounds the size
     /// of this set.
     series: HashSet<SeriesId>,
     since: Timestamp,
@@ -29,7 +29,7 @@ struct Used {
     records_left: i64,
     refilled: Timestamp,
     sessions: u64,
-    /// Begin of the current minute, and the refusals since then.
+    /// When the current minute began, and the number of refusals since then.
     noted: (Timestamp, u32),
 }
 

@@ -86,7 +86,7 @@ impl Place {
     }
 
     /// Parses a duration with its unit. In requests, a number without a unit means seconds. Here the unit is required, because
-    /// the setting deletes data.
+    /// the rules delete or change data.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
         parse_duration_with_unit(text).ok_or_else(|| {
             self.wrong(key, text, "not a duration above zero with its unit, for example 90d, 5m or 200ms")

@@ -90,8 +90,11 @@ pub struct Report {
     pub at: Timestamp,
     /// Number of the list that the report is about.
     pub list: u64,
+    /// Number of methods that are recorded.
     pub on: u64,
+    /// Number of methods that are counted instead of recorded.
     pub aggregated: u64,
+    /// Number of methods that a rule or the agent switched off.
     pub off: u64,
     /// For each rule: its id, the number of methods that it decides, and the reason why it cannot be applied (else empty).
     pub rules: Vec<(u64, u64, String)>,
@@ -136,6 +139,7 @@ pub struct Agent {
     /// Number of lists sent on this connection. The agent sees this number and not the revision, which counts the rules of all
     /// services.
     lists: u64,
+    /// Number of the connection that registered the agent.
     entry: u64,
 }
 

@@ -48,7 +48,7 @@ impl Answers {
         let share = self.0.clone().try_acquire_many_owned(units);
         share.map(Some).map_err(|_| {
             let message =
-                format!("answers of {BYTES_MAX} bytes are being sent already: ask for less, or retry later");
+                format!("answers that are being sent may take {BYTES_MAX} bytes together: ask for less, or retry later");
             ApiError::unavailable(message, 1)
         })
     }

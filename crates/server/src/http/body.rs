@@ -39,7 +39,7 @@ pub async fn receive(
 
 /// Bytes that are decompressed in one step. Their memory is reserved before they are kept.
 const UNPACKED_AT_ONCE: usize = 32 << 10;
-/// Minimum charge of a body.
+/// Minimum of the memory that is reserved for a body, bytes.
 const PART_BYTES: usize = 4 << 10;
 
 /// A buffer, and the memory reserved for it.

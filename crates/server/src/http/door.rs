@@ -134,12 +134,12 @@ pub fn unauthorized(refusal: &Refusal) -> ApiError {
     }
 }
 
-/// Checks that a request with a cookie comes from the page: a page of another origin can send neither JSON nor an own header.
+/// Checks that a request with a cookie comes from the page: a page of another origin can send neither JSON nor `X-Tacho`.
 ///
 /// # Errors
 /// 403 if it does not.
 pub fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
-    // `origin.rs` has compared it with `Host`.
+    // `origin.rs` has compared the origin with `Host`.
     let has_origin = headers.contains_key(header::ORIGIN);
     if has_origin && (is_json(headers) || headers.contains_key(OWN_HEADER)) {
         return Ok(());

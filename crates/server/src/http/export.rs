@@ -45,8 +45,8 @@ pub fn routes() -> Vec<Route> {
 
 /// Parameters: `match[]` or `all=1`, `start` and `end` (by default all of time), `kind` (by default both kinds). With
 /// `totals=1` the first line has the names of all labels, and the last line the number of records and their checksums, so that
-/// clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped, and the
-/// last line, if there is one, names them as `incomplete`.
+/// clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped; with
+/// `totals=1` as well, the last line names them as `incomplete`.
 async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let selectors = if is_all(&params)? { None } else { Some(selectors(&params)?) };
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -172,7 +172,8 @@ struct Question {
     end: String,
 }
 
-/// Takes a JSON list of series and ranges. Returns a JSON list of counts and checksums in the same order.
+/// Takes a JSON list of series and ranges. Returns a JSON list in the same order: for each, the number and the checksum of its
+/// records, and the retention of the series.
 async fn checksums(State(app): State<Arc<App>>, access: Access, body: Bytes) -> Result<Response, ApiError> {
     let store = app.view(&access);
     let read = away(move || serde_json::from_slice::<Vec<Question>>(&body)).await?;

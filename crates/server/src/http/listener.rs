@@ -28,7 +28,7 @@ use crate::tls::{self, Opened, Tls};
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Timeout for requests that are running at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory for the unread bytes of one connection.
+/// Memory limit for the unread bytes of one connection, bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

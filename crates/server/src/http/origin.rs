@@ -60,8 +60,7 @@ impl Names {
         Self { known: all.filter(|name| !name.is_empty()).collect(), loopback }
     }
 
-    /// Whether this server accepts the value of `Host`. Addresses are always accepted: a name can be bound to another machine,
-    /// an address cannot.
+    /// Whether this server accepts the value of `Host`. Addresses are always accepted, because DNS rebinding needs a name.
     fn has(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,

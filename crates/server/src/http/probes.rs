@@ -35,9 +35,13 @@ pub fn routes() -> Vec<Route> {
 /// Results of the connected agents for one rule.
 #[derive(Clone, Copy, Default)]
 struct Tally {
+    /// Number of agents to which the rule was sent.
     told: u64,
+    /// Number of agents that have reported a result for the rule.
     answered: u64,
+    /// Number of methods that the rule decides, over all these agents.
     matched: u64,
+    /// Number of agents that cannot apply the rule.
     faults: u64,
 }
 
@@ -51,7 +55,7 @@ fn rules(app: &App, access: &Access) -> Json<Value> {
     let mut tallies: HashMap<u64, Tally> = HashMap::new();
     let mut agents = app.control.agents(app.clock.now());
     agents.retain(|(agent, _)| shows(access, agent));
-    // A confined access sees the rules of its agents, and those for all.
+    // A confined access sees the rules for its agents and the rules for all agents.
     let is_shown = |rule: &Rule| {
         access.confinement().is_none()
             || rule.service.is_empty() && rule.instance.is_empty()

@@ -1,4 +1,5 @@
-//! Liveness, readiness, metrics and status: `/healthz`, `/readyz`, `/metrics`, `/api/status`.
+//! Liveness, readiness, metrics, status, content and flush: `/healthz`, `/readyz`, `/metrics`, `/api/status`, `/api/inspect`,
+//! `/api/flush`.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Answers `ready` in the first line. The further lines are warnings.
+/// If the server can take requests, the first line of the answer is `ready`. The further lines are warnings.
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     app.gate.ready().map_err(|cause| ApiError::unavailable(cause, 10))?;
     app.ready()?;
@@ -47,7 +48,7 @@ async fn metrics(State(app): State<Arc<App>>, whole: Whole) -> Response {
     ([(header::CONTENT_TYPE, text::CONTENT_TYPE)], app.metrics.text()).into_response()
 }
 
-/// Figures of the store are only for a token that has the role `read` and no selector.
+/// Figures of the store are only for an access with the role `read` and without a selector.
 async fn status(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
     let mut status = json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -25,7 +25,7 @@ use crate::control::Control;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// Requests whose range contains the call of `executions`. All blocks of a call tree are in memory at the same time.
+/// A request whose range contains the call of `executions`. It needs all blocks in memory at the same time.
 const CALL_TREE: &str = "/api/calltree?start=0&end=2";
 const FOLDED: [&str; 4] = ["services", "operations", "traces", "graph"];
 

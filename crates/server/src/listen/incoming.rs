@@ -13,7 +13,8 @@ use crate::tls::Socket;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 32 << 10;
-/// Bytes that every connection may buffer. A connection needs one of a few permits (`large.rs`) to buffer a larger frame.
+/// Limit on the bytes that every connection may buffer. A connection needs one of a few permits (`large.rs`) to buffer a larger
+/// frame.
 const SMALL_BYTES_MAX: usize = 256 << 10;
 /// Limits on the time and bytes for reading the peer's data after the last frame was sent. Closing a socket with unread bytes
 /// resets the connection, and the peer might not get the last frame.

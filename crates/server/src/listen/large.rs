@@ -1,5 +1,5 @@
-//! Permits for frames that are too large for the buffer that every connection has. A stalled frame loses its permit, a
-//! [`Turn`], if other connections wait for one.
+//! Permits for frames that are too large for the buffer that every connection has. A connection whose large frame stalls is
+//! closed if others wait for its permit, a [`Turn`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -76,7 +76,8 @@ impl Table {
     }
 }
 
-/// The exclusive claim of a connection on its session. Dropping it admits the next connection.
+/// The exclusive claim of a connection on its session. The next connection is admitted when the claim and every [`Superseded`]
+/// of it are dropped.
 pub(super) struct Claim<'a> {
     sessions: &'a Sessions,
     id: u128,
@@ -88,7 +89,8 @@ impl Claim<'_> {
         Superseded(self.superseded.clone())
     }
 
-    /// The difference between `totals` and the totals reported before, over all connections of the session.
+    /// The difference between `totals` and the totals reported before, over all connections of the session. `bytes_buffered` is
+    /// not a total and stays unchanged.
     pub(super) fn report(&self, totals: Ping) -> Ping {
         let mut table = self.sessions.table();
         let before = &mut table.sessions.entry(self.id).or_default().reported;

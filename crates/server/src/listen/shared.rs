@@ -22,7 +22,7 @@ use crate::record_types::RecordTypes;
 /// take 208 MiB of it while it is decoded (`tacho_ingest::budget::memory_bytes_max`).
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
-/// Number of connections that may concurrently buffer a frame larger than `incoming::SMALL_BYTES_MAX`.
+/// Limit on the number of connections that may concurrently buffer a frame larger than `incoming::SMALL_BYTES_MAX`.
 const LARGE_FRAMES_MAX: usize = 16;
 /// Memory limit for the dictionaries of all connections, bytes.
 const DICTIONARY_BYTES_MAX: usize = 256 << 20;

@@ -4,7 +4,7 @@ use super::registry::{Collect, Counter, Family};
 
 pub struct AccessFigures {
     /// Requests and parts of requests that were refused because of a token. `reason` is role, selector (a series outside of the
-    /// selector), series, samples_per_second, query_samples or sessions (a limit).
+    /// selector), or the name of a limit: series, samples_per_second, query_samples or sessions.
     pub refused: Family<Counter, 2>,
     /// Requests without a valid token. `reason` is missing, unknown, expired, too-many, closed or session (of a
     /// cookie whose session has ended).

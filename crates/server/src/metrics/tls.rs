@@ -3,7 +3,7 @@
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct TlsFigures {
-    /// Number of times that changed TLS files were read. `result` is ok or failed.
+    /// Number of reloads of TLS files after a change. `result` is ok or failed.
     pub reloads: Family<Counter, 1>,
     /// Unix seconds; absent without TLS.
     pub certificate_expires: Family<Gauge, 0>,
@@ -15,7 +15,7 @@ impl Default for TlsFigures {
             reloads: Family::new(
                 "tacho_tls_reloads_total",
                 ["result"],
-                "Number of times that changed certificates or keys were read.",
+                "Number of reloads of certificates and keys after a change.",
             ),
             certificate_expires: Family::new(
                 "tacho_tls_certificate_expires_timestamp_seconds",

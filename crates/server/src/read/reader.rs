@@ -151,14 +151,14 @@ impl Together {
         if self.alone > 0 { 1 } else { self.series }
     }
 
-    /// After a read of `series` with so many records.
+    /// Adapts the numbers after a read of this many series, which have `records` records together.
     fn read(&mut self, series: usize, records: usize) {
         self.alone = self.alone.saturating_sub(1);
         let fitting = SLICE_RECORDS.saturating_mul(series) / records.max(1);
         self.series = fitting.clamp(1, SERIES_AT_ONCE.min(2 * series));
     }
 
-    /// After a read of several series that were not short.
+    /// Adapts the numbers after an attempt to read several series that were not short.
     const fn failed(&mut self) {
         *self = Self { series: 1, alone: SERIES_ALONE };
     }
@@ -245,8 +245,8 @@ impl Reader {
         if is_begun { 1 } else { samples.take(self.together.series()).count() }
     }
 
-    /// Reads all samples of the first series of `todo`. If they are not short, returns nothing, and these series are read one
-    /// after the other.
+    /// Reads all samples of this number of series at the front of `todo`. If the series are not short, returns nothing, and they
+    /// are read one after the other.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
         let ids: Vec<SeriesId> = self.todo.iter().take(series).map(|series| series.id).collect();
         let Some(answer) = self.store.read_short_samples(&ids, self.range, SLICE_RECORDS).await? else {
@@ -341,8 +341,7 @@ impl Records {
     }
 }
 
-/// Count and checksum of the records of one series in the store.
-/// A series that may not be read counts as one without records.
+/// Count and checksum of the records of one series in the store. A series outside of the access counts as one without records.
 pub async fn tally(store: &View, series: Selected, range: TimeRange) -> Result<Tally> {
     let kind = series.kind;
     if !store.admits(&series.labels) {

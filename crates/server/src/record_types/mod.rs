@@ -57,6 +57,7 @@ struct Table {
     changes: u64,
     /// Number of changes on disk.
     written: u64,
+    /// Number of definitions that were not kept because of the limits.
     left_out: u64,
 }
 

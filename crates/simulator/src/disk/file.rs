@@ -64,7 +64,8 @@ impl File {
         }
     }
 
-    /// A sync that reports a failure: some sectors are on the medium. The others stay dirty, or no later sync writes them.
+    /// A sync that reports a failure: some dirty sectors are on the medium. Either all others stay dirty, or no later sync
+    /// writes them.
     pub fn fail_sync(&mut self, random: &mut Random) {
         let drops = random.one_in(2);
         for sector in std::mem::take(&mut self.dirty) {

@@ -34,16 +34,17 @@ struct State {
     names: Names,
     random: Random,
     faults: Faults,
-    /// Operations until the machine stops; `None` means that it does not stop.
+    /// Number of operations that are done before the machine stops; `None` means that it does not stop.
     operations_left: Option<u64>,
     stopped: watch::Sender<bool>,
     /// Rises with each start of the process. Files that an earlier process opened accept no writes.
     process: u64,
     /// Bytes that files may occupy.
     capacity: u64,
+    /// Number of operations except reads.
     operations: u64,
     reads: u64,
-    /// A hash of all operations, by which two runs are compared.
+    /// A hash of all operations except reads, by which two runs are compared.
     digest: u64,
     trace: bool,
 }
@@ -52,7 +53,7 @@ struct State {
 /// stands still, and no limit on time is reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
-/// The failure of every operation after the machine has stopped.
+/// The failure of every change of the disk after the machine has stopped.
 fn stopped() -> io::Error {
     io::Error::other("simulated: the machine has stopped")
 }
@@ -194,7 +195,7 @@ impl SimulatedDisk {
         Some((text, whole - length))
     }
 
-    /// The number of operations and a hash of them.
+    /// The number of operations except reads, and a hash of them.
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
         (state.operations, state.digest)

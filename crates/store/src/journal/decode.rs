@@ -344,7 +344,7 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
     table.get(usize::try_from(number).ok()?)?.as_ref()
 }
 
-/// Tells [`define`] what damage of the file permits.
+/// What [`define`] permits because of damage of the file.
 struct Missing<'a> {
     /// Limit on further missing definitions.
     max: &'a mut usize,

@@ -36,7 +36,7 @@ impl Masks {
     }
 }
 
-/// Masks the records of all generations that are older than `keep`.
+/// Masks the records that are older than `keep`, in all generations.
 const fn expired(now: Timestamp, keep: u64) -> Mask {
     let last = now.saturating_sub_unsigned(keep).saturating_sub(1);
     Mask { id: 0, range: TimeRange::new(Timestamp::MIN, last), through: u64::MAX }

@@ -171,7 +171,7 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
     settings.iter().filter_map(line).collect()
 }
 
-/// A warning if the agent's default address of the server is not on this machine.
+/// A warning if the agent would use its default address of the server, and this address is not this machine for the process.
 pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
     let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
     let line = "the program has its own network namespace, where 127.0.0.1:7071 is not this machine: give server=HOST:PORT";

@@ -161,7 +161,7 @@ impl Findings {
         let sent = self.report.succeeded() + self.report.failures().statuses.values().sum::<u64>();
         let seen = self.service["requests"].as_u64().unwrap_or(0);
         if self.dropped > 0.0 {
-            return Err(Failure::new(format!("{} calls were dropped", self.dropped)));
+            return Err(Failure::new(format!("{} records were dropped", self.dropped)));
         }
         if seen < sent {
             return Err(Failure::new(format!("{sent} requests were answered but {seen} were recorded")));

@@ -27,7 +27,7 @@ pub struct Piece {
     pub seq: u64,
     pub batch: Batch,
     pub file: PathBuf,
-    /// End of the piece's block in the uncompressed file.
+    /// Position after the piece's block, as [`Blocks::offset`] counts it.
     pub offset: u64,
     /// Tally of all pieces up to the end of the piece's block.
     pub samples: Tally,

@@ -25,16 +25,19 @@ const DOUBTS_NAMED_MAX: usize = 5;
 pub struct Findings {
     /// For each way of reading: the first file and the number of files.
     ways: BTreeMap<String, (PathBuf, u64)>,
+    /// Number of the reported ways.
     said: usize,
     /// Reports nothing, because the files are read a second time.
     #[serde(skip)]
     quiet: bool,
+    /// Number of all doubts about how files are read.
     doubts: u64,
     pub rows: u64,
     pub broken: u64,
     /// Number of the broken rows whose other values are imported.
     #[serde(default)]
     partly: u64,
+    /// The first broken rows, with their files and reasons.
     named: Vec<String>,
     exemplars: u64,
     /// Number of downsampled values. Each summarizes many samples.
@@ -45,7 +48,7 @@ pub struct Findings {
     /// Number of all doubts about whole files.
     #[serde(default)]
     late_doubts: u64,
-    /// Times of the current file.
+    /// What the detection of times in the wrong unit has seen of the current file.
     #[serde(default)]
     early: Early,
     /// Number of texts in columns without numbers, by column.

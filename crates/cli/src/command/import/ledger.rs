@@ -14,8 +14,8 @@ pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Number of samples that are not later than all samples sent before them. Such a sample may have the time of an
-    /// earlier sample; the store keeps only the last sample of each time.
+    /// Number of samples at or before the latest time sent until then. Such a sample may have the time of an earlier sample;
+    /// the store keeps only the last sample of each time.
     pub late: u64,
 }
 

@@ -200,7 +200,7 @@ async fn drain(
     Ok(())
 }
 
-/// Adds the hint that the same command resumes the import.
+/// If the state of the import is kept in a file, adds the hint that the same command resumes the import.
 fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
@@ -213,7 +213,7 @@ fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     }
 }
 
-/// Ctrl-C ends the import after the current piece.
+/// Ends the import after the current piece if the process receives SIGINT (Ctrl-C) or SIGTERM.
 fn watch_signals(stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Failure> {
     let signal = signal::stop().map_err(Failure::new)?;
     Ok(tokio::spawn(async move {

@@ -32,6 +32,7 @@ pub struct State {
     pub seq: u64,
     /// File that contains the end of that piece.
     pub file: PathBuf,
+    /// Position in this file after the block of that piece, as `Blocks::offset` counts it.
     pub offset: u64,
     /// Tally of all pieces up to that piece.
     pub samples: Tally,

@@ -101,7 +101,7 @@ const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Favour {
-    /// The smallest settings; of all settings within 1 % of this size, the default, else the fastest to query
+    /// The settings with the least space; among settings that need at most 1 % more, the default, else the fastest to query
     Space,
     /// Prefers half the space if queries take less than twice as long
     Balanced,

@@ -21,7 +21,7 @@ pub struct File {
 }
 
 impl File {
-    /// Reads a settings file and checks its rules. A missing file counts as empty.
+    /// Reads the file and checks its rules. A missing file counts as empty.
     ///
     /// # Errors
     /// When the file cannot be read, or its rules are not valid.

@@ -1,5 +1,5 @@
-//! The training data: a random sample of the series, kept in memory. The sample depends on a seed. It contains a group of
-//! series whole or not at all.
+//! The training data: a random sample of the series, kept in memory. The sample depends on a seed. Of series whose labels
+//! differ only in the name, it has all or none.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -153,8 +153,8 @@ async fn from_directory(
 /// Series with equal labels except for the name.
 type Together = HashMap<SeriesId, (Arc<Labels>, Vec<Sample>)>;
 
-/// The series kept so far. Series with equal labels except for the name are kept or removed together, because they share a
-/// group.
+/// The series kept so far. Series with equal labels except for the name are kept or removed together, because such series
+/// often have the same times and then share a group.
 struct Gathered {
     values_max: usize,
     seed: u64,
@@ -230,8 +230,8 @@ impl Gathered {
     }
 }
 
-/// Sorts samples by time, and returns their times and values. Of samples with equal times, only the last one is kept.
-/// Samples of another value type than the first sample are omitted.
+/// Sorts the samples in the range by time, and returns their times and values. Of samples with equal times, only the last one
+/// is kept. Samples of another value type than the first sample are omitted.
 fn columns(mut samples: Vec<Sample>, range: TimeRange) -> (Vec<Timestamp>, ValueColumn) {
     samples.retain(|sample| range.contains(sample.at));
     samples.sort_by_key(|sample| sample.at);

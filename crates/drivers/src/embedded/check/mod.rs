@@ -165,7 +165,7 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
-/// A finding about `END`. Only the disk can damage a synced record; a power failure leaves any bytes behind it.
+/// A finding about `END`. Its records are appended without a sync, so a power failure may damage the last ones.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
     match end {

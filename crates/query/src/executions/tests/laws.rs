@@ -30,7 +30,7 @@ pub fn table(kinds: [OperationKind; 3]) -> Vec<Operation> {
     (0..OPERATIONS).map(operation).collect()
 }
 
-/// Kinds of which no self time is that of a recorded server.
+/// Kinds without http-client, so that no time of a server is subtracted from self times.
 pub const LOCAL: [OperationKind; 3] =
     [OperationKind::Method, OperationKind::HttpServer, OperationKind::Database];
 
@@ -68,7 +68,7 @@ pub fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
     }
 }
 
-/// A segment cut into parts at these events. Each part adds `renamed` to the operations of the calls that it carries.
+/// A segment cut into parts at these events. Part `n` adds `n * renamed` to the operations of the calls that it carries.
 pub fn parts(whole: &Segment, cuts: &[usize], renamed: u32) -> Vec<Segment> {
     let (mut now, mut calls, mut open, mut parts) =
         (whole.start, 0, Vec::<(u32, u32, i64)>::new(), Vec::<Segment>::new());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::executions::Match;
 
-/// A request that failed. The calls that it made succeeded; the first status in the segment is that of a call.
+/// A request that failed. The calls that it made succeeded; the first status in the segment is that of the client call.
 const INNER: &str = "
 shop h1 main trace=1 base=1000 at=1000
   0 > http-server GET /cart
@@ -16,7 +16,7 @@ shop h1 main trace=1 base=1000 at=1000
   @0 http.status = 500
 ";
 
-/// Traces of one root with inner calls of other durations. The last trace is still running.
+/// Each trace has one root, and inner calls with other durations. The last trace is still running.
 const MANY: &str = "
 shop h1 main trace=1 base=1000 at=1000
   0 > http-server GET /a

@@ -16,7 +16,7 @@ use crate::executions::{
     Graphing, Level, Operations, Order, Outcome, Search, Searching, SourceBlock, Span, over,
 };
 
-/// Kinds of which some calls wait for a recorded server.
+/// Kinds with http-client, so that the time of a server is subtracted from some self times.
 const REMOTE: [OperationKind; 3] =
     [OperationKind::HttpClient, OperationKind::HttpServer, OperationKind::Method];
 

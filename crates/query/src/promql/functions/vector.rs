@@ -122,7 +122,7 @@ fn value<'r>(row: &'r Row, name: &str) -> &'r str {
     row.labels.get(name).unwrap_or("")
 }
 
-/// The names that occur in any row, without duplicates. A query may list a hundred thousand names, and each comparison
+/// The names that occur in any row, without duplicates. A query may list thousands of names, and each comparison
 /// iterates over all of them.
 fn known(names: Vec<Arc<str>>, rows: &[Row]) -> Vec<Arc<str>> {
     let mut passed: HashSet<Arc<str>> = names.iter().cloned().collect();

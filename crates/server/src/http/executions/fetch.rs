@@ -126,7 +126,7 @@ pub async fn folded<F: Fold + Send>(
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         let read = pass(store, (service, range), (scope, &room), &mut fold).await?;
-        // A pass over a part reads some of the blocks.
+        // A pass over a part reads only some of the blocks, so it may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
         }
@@ -150,7 +150,7 @@ async fn pass(
         Scope::Service => Wanted::Service(service),
         Scope::Traces | Scope::Attribute(_) | Scope::All => Wanted::All,
     };
-    // Several series are read concurrently, but by one task.
+    // Several series are read concurrently, but by one task, so no thread waits for this lock.
     let fold = Mutex::new(fold);
     let fold = || fold.lock().unwrap_or_else(PoisonError::into_inner);
     let wants = |trace| fold().wants(trace);

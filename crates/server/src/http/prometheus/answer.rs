@@ -350,7 +350,7 @@ mod tests {
         let Output::Vector(rows) = &vector.output else { panic!("a vector stays one") };
         assert_eq!((users(), rows.capacity()), (LIMIT, LIMIT));
         drop(vector);
-        // Each of these series is long enough to be streamed, so it stays in memory until the client has read it.
+        // Each of these series fills a part, so the response is streamed, and the series stay in memory until it is sent.
         let series =
             names.iter().map(|labels| Series { labels: labels.clone(), points: vec![point; PART_POINTS] });
         let matrix = Answer::new(Output::Matrix(series.collect()), Some(LIMIT)).unwrap();

@@ -33,7 +33,7 @@ pub enum Failed {
 /// The series of one selection.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// Finds the series of each selection. Stops when the client disconnects, because a large index takes long.
+/// Finds the series of each selection. Stops when the client disconnects, because the search of a large index takes long.
 pub fn find(
     store: &View,
     selections: &[Selection],

@@ -2,7 +2,7 @@ package app;
 
 import java.lang.management.ManagementFactory;
 
-/** Prints the number of bytes that a million recorded calls allocate on the calling thread. */
+/** Prints, five times, how many bytes a million recorded calls allocate on their thread. */
 final class Allocation {
     private static final int CALLS = 1_000_000;
 

@@ -28,8 +28,9 @@ final class Entries {
     }
 
     /**
-     * Runs until a line arrives on standard input. Two threads run the hot operations, other
-     * threads fail or submit tasks, and the current thread runs the rare operations.
+     * Runs until a line arrives on standard input. Two threads run the hot operation, a third one
+     * submits tasks, a fourth one runs the hot operation so that it fails, and the current thread
+     * runs the rare operation.
      */
     static void run() throws Exception {
         Steady.tellLater();

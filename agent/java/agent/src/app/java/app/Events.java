@@ -185,7 +185,10 @@ final class Events {
         }
     }
 
-    /** Waits for a line. A test may attach an agent during the wait. */
+    /**
+     * Writes records until a line arrives on standard input. A test may attach an agent in the
+     * meantime.
+     */
     private static void untilTold() throws Exception {
         System.out.println("ready");
         for (int number = 0; System.in.available() == 0; number++) {

@@ -11,8 +11,8 @@ final class Trouble {
     private Trouble() {}
 
     /**
-     * Waits for a line on standard input. The test sends it when the agent is connected, because
-     * the failures could prevent the connection.
+     * Causes failures after a line on standard input. The test sends it when the agent is
+     * connected, because the failures could prevent the connection.
      */
     static void whenTold(String what, int count) throws Exception {
         Steady.waitUntilTold();
@@ -51,7 +51,7 @@ final class Trouble {
         }
     }
 
-    /** Fills the heap repeatedly while other threads make requests. */
+    /** Fills the heap repeatedly while another thread makes requests. */
     private static void outOfMemory(int rounds) throws InterruptedException {
         Thread other =
                 new Thread(

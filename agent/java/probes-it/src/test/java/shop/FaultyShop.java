@@ -9,7 +9,8 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.lang.reflect.Proxy;
 
 /**
- * Passes requests to a servlet. All methods of a request throw, except {@code getAttribute}.
+ * Passes requests to a servlet. All methods of a request or response throw, except {@code
+ * getAttribute}.
  */
 public final class FaultyShop {
     private static int served;

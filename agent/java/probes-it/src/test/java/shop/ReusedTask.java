@@ -18,9 +18,9 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One task object that is submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
- * {@code main}, which is not recorded. Each scenario has its own method for the work, so that its
- * runs can be identified.
+ * Task objects that are submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
+ * unrecorded code. Each scenario has its own method for the work, so that its runs can be
+ * identified.
  */
 public final class ReusedTask {
     static final int TIMES = 200;
@@ -236,7 +236,8 @@ public final class ReusedTask {
         pool.end();
 
         // The program empties the queue directly, without a method of the pool. The agent detects
-        // this at a submission, when the queue has been empty for a second.
+        // this at a submission, if the queue is empty and the previous submission is more than a
+        // second old.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);
@@ -261,7 +262,10 @@ public final class ReusedTask {
         return pool;
     }
 
-    /** Submits the task again, unrecorded and by {@link #b}, when the pool has space. */
+    /**
+     * Submits the task twice more, first by unrecorded code and then by {@link #b}, each time when
+     * the queue is empty.
+     */
     private static void again(Gated pool, Runnable task) throws InterruptedException {
         pool.open();
         while (pool.getQueue().size() > 0) {

@@ -20,8 +20,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 
 /**
- * Servlets in Tomcat: behind a filter, with a forward to another servlet, failing, and answering
- * later.
+ * A servlet in Tomcat, behind a filter. Depending on the path, it answers at once or later,
+ * forwards the request to itself, or fails.
  */
 public final class TomcatShop extends HttpServlet {
     private static final long serialVersionUID = 1L;

@@ -14,7 +14,7 @@ import javax.servlet.http.HttpServlet;
 import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
 
-/** A servlet of {@code javax.servlet}, in Undertow. */
+/** Two servlets of {@code javax.servlet}, in Undertow. */
 public final class UndertowShop extends HttpServlet {
     private static final long serialVersionUID = 1L;
 

@@ -80,7 +80,7 @@ POST   | /ads                   | 415 | the body must be application/x-www-form-
                     """
 text=b&contact=c&price=1                  | parameter title is missing
 title=+&text=b&contact=c&price=1          | title must not be empty
-title=a&text=b&contact=c&price=1.234      | price must be a number with at most two decimals, got 1.234
+title=a&text=b&contact=c&price=1.234      | decimals and 20 characters, without an exponent, got 1.234
 title=a&text=b&contact=c&price=1e999999   | got 1e999999
 title=a&text=b&contact=c&price=-1         | price must be between 0 and 1000000000
 title=a&text=b&contact=c&price=cheap      | got cheap

@@ -15,8 +15,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A real PostgreSQL server in a new directory, deleted on close. It refuses to run as root, so the
- * tests of root start it as the user postgres.
+ * A real PostgreSQL server in a new directory, deleted on close. PostgreSQL refuses to run as root,
+ * so tests that run as root start it as the user postgres.
  */
 final class PostgresServer implements AutoCloseable {
     private static final long COMMAND_S_MAX = 60;

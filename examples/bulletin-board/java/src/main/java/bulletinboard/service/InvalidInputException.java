@@ -1,6 +1,6 @@
 package bulletinboard.service;
 
-/** Invalid input from the client; the message says which parameter is wrong, and why. */
+/** Invalid input from the client; the message says what is wrong. */
 public final class InvalidInputException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

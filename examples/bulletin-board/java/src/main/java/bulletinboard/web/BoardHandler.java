@@ -47,7 +47,7 @@ public final class BoardHandler extends Handler.Abstract {
         } catch (NoSuchAdvertisementException e) {
             return Answer.error(404, e.getMessage());
         } catch (UncheckedIOException e) {
-            return Answer.error(400, "the body ended early: " + e.getCause().getMessage());
+            return Answer.error(400, "the body could not be read: " + e.getCause().getMessage());
         } catch (SQLTransientConnectionException e) {
             return new Answer(
                     503,

@@ -49,7 +49,7 @@ final class Parameters {
         String word = required("word").strip();
         if (word.isEmpty() || word.length() > WORD_CHARS_MAX || word.indexOf('\0') >= 0) {
             throw new InvalidInputException(
-                    "word must have 1 to " + WORD_CHARS_MAX + " printable characters");
+                    "word must have 1 to " + WORD_CHARS_MAX + " characters, other than U+0000");
         }
         return word;
     }
@@ -71,10 +71,13 @@ final class Parameters {
                         .longValueExact();
             }
         } catch (ArithmeticException | NumberFormatException e) {
-            // Reported below: not a number, more than two decimals, or above a long.
+            // Reported below: not a number, more than two decimals, or outside the range of a long.
         }
         throw new InvalidInputException(
-                "price must be a number with at most two decimals, got " + text);
+                "price must be a number with at most two decimals and "
+                        + PRICE_CHARS_MAX
+                        + " characters, without an exponent, got "
+                        + text);
     }
 
     private int integer(String name, int min, int max, int otherwise) {

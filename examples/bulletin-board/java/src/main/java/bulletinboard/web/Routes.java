@@ -63,7 +63,7 @@ final class Routes {
         return action;
     }
 
-    /** HEAD is supported with GET (RFC 9110, section 9.1); the sender omits the body. */
+    /** HEAD is supported with GET (RFC 9110, section 9.1); {@link BoardHandler} omits the body. */
     private static Map<String, Action> methods(Map<String, Action> given) {
         Map<String, Action> known = new TreeMap<>(given);
         if (given.containsKey("GET")) {

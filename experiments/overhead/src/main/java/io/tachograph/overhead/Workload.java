@@ -21,7 +21,7 @@ record Workload(
             List.of("millis", "warm-up-millis", "threads", "depth", "method-ns", "pace");
 
     /**
-     * @param arguments {@code name=value}, in any order; each name may occur once
+     * @param arguments {@code name=value}, in any order; the last value of a name counts
      * @throws IllegalArgumentException with the invalid argument
      */
     static Workload parse(String[] arguments) {

@@ -38,7 +38,10 @@ class AggregateIT {
                 .with("TACHO_FLUSH_MAX", "60s");
     }
 
-    /** The last value of each series of a metric, by operation and caller: {@code a<b}. */
+    /**
+     * The last value of each series of a metric, by {@code operation<caller}. Of the buckets, only
+     * the last one ({@code +Inf}) is included.
+     */
     private static Map<String, Double> series(Decoder got, String name) {
         Map<String, Double> last = new TreeMap<>();
         for (Sample sample : got.samples) {

@@ -31,7 +31,10 @@ class FaultIT {
      */
     private static final long MILLIS_MAX = 60_000;
 
-    /** Less than the program sleeps. {@link Program#terminate} kills it after 120 s. */
+    /**
+     * Limit on the time from SIGTERM to the end of the program, ms. It is less than the time for
+     * which the program sleeps, and than the 120 s after which {@link Program#terminate} kills it.
+     */
     private static final long SIGTERM_MILLIS_MAX = 100_000;
 
     private static void assertOneLine(Program program, String text) throws IOException {
@@ -270,7 +273,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theAgentFollowsErrorsOfTheServer(int jdk) throws Exception {
+    void afterALastingErrorTheAgentDoesNotRetryAtOnce(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             server.errorCode = 2;

@@ -199,7 +199,9 @@ class LeftOutIT {
         assertTrue(ratios.stream().anyMatch(ratio -> ratio < 1), ratios.toString());
     }
 
-    /** Calls that are open during rule changes and a lost connection stay balanced. */
+    /**
+     * Calls that are open during rule changes, or while the connection is lost, keep their exits.
+     */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void noTraceIsLostOverManySwitches(int jdk) throws Exception {

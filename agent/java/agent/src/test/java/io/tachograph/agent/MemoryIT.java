@@ -36,7 +36,7 @@ class MemoryIT {
         return Program.on(jdk, what, String.valueOf(count)).option("-Xmx400m");
     }
 
-    /** @return memory that the agent adds */
+    /** @return memory that the agent adds, in bytes */
     private static long busy(int count) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
@@ -64,7 +64,8 @@ class MemoryIT {
         assertTrue(
                 grown < 9_000 * BYTES_EACH_MAX + QUEUE + ROOM,
                 () -> atTheBound + " bytes with 1,024 threads, " + farPastIt + " with 10,000");
-        // Rings of 16 KiB, open calls, objects of 4 KiB, and the state of the sender for each ring.
+        // Each ring has 16 KiB. The rest is for open calls, objects, and the state of the sender
+        // for each ring.
         assertTrue(
                 atTheBound < 1_024 * 32_768L + QUEUE,
                 () -> atTheBound + " bytes with 1,024 threads");

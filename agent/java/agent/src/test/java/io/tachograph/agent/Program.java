@@ -131,7 +131,7 @@ final class Program {
         return this;
     }
 
-    /** Runs the program to its end. Fails unless the exit code is 0. */
+    /** Starts the program and waits for its end, as {@link #finish}. */
     Program run() throws IOException, InterruptedException {
         return start().finish();
     }
@@ -153,7 +153,10 @@ final class Program {
         in.flush();
     }
 
-    /** Waits for the end of the program. Fails unless the exit code is 0. */
+    /**
+     * Waits for the end of the program. Fails unless the exit code is 0 and the program has printed
+     * {@code end}.
+     */
     Program finish() throws IOException, InterruptedException {
         if (!process.waitFor(120, TimeUnit.SECONDS)) {
             kill();

@@ -134,7 +134,7 @@ class TokenIT {
     }
 
     @Test
-    void aFileOfSettingsWithABrokenTokenIsLoggedWithoutIt() throws Exception {
+    void aTokenInAnInvalidLineOfTheSettingsIsNotLogged() throws Exception {
         Path file = Files.writeString(place.resolve("agent.toml"), "token = tacho_5eC\n");
         try (WireServer server = server()) {
             Program program = program(17, server, "burst", "1000").config(file.toString()).run();

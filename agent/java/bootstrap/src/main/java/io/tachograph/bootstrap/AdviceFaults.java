@@ -1,13 +1,13 @@
 package io.tachograph.bootstrap;
 
 /**
- * Exceptions that advice threw. They are counted by place, and the latest exception of each place
- * is kept until the sender takes it. They do not reach the program.
+ * Exceptions that advice threw. They are counted by place (probe and advice class), and the latest
+ * exception of each place is kept until the sender takes it. They do not reach the program.
  *
- * <p>The exception handler that is compiled into the advice writes both arrays without a call or an
- * allocation: the advice may have failed with a stack overflow, and an exception from the handler
- * would reach the program. The handler also takes no lock, so two failures at the same place and
- * instant may be counted as one.
+ * <p>The exception handler that is compiled into the advice writes {@link #COUNTS} and {@link
+ * #LATEST} without a call or an allocation: the advice may have failed with a stack overflow, and
+ * an exception from the handler would reach the program. The handler also takes no lock, so two
+ * failures at the same place and instant may be counted as one.
  *
  * <p>Before: the handler, {@code io.tachograph.core.instrument.FaultHandler}. After: {@code
  * io.tachograph.core.send.FaultLog}.

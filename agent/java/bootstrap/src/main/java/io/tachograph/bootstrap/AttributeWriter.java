@@ -58,7 +58,7 @@ final class AttributeWriter {
         }
     }
 
-    /** Counts an attribute that another class could not record. */
+    /** Counts a change of an operation for which there was no space, as if it were an attribute. */
     void drop() {
         dropped = dropped + 1;
     }
@@ -68,7 +68,7 @@ final class AttributeWriter {
         lastThrown = 0;
     }
 
-    /** Number of attributes dropped since the buffer was created, because the ring was full. */
+    /** Number of attributes and changes of an operation dropped since the buffer was created. */
     long dropped() {
         return dropped;
     }

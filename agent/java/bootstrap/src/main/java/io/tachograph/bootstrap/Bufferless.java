@@ -13,7 +13,7 @@ final class Bufferless {
     /** Number of open calls that are dropped because the thread has no buffer. */
     int leftOut;
 
-    /** The thread has tried to get a buffer, and no buffer was free. */
+    /** True if the thread has tried to get a buffer and none was free. */
     boolean hasNone;
 
     /** The parent of the outermost calls of {@code thread}; null if there is none. */

@@ -70,7 +70,7 @@ public final class Buffers {
         /** Longest wait for space in the ring, ns. 0: the call is dropped without a wait. */
         public long blockNanos;
 
-        /** Traces recorded per second over all threads. 0: all traces. */
+        /** Maximum number of traces recorded per second, over all threads. 0: no limit. */
         public long tracesMax;
     }
 
@@ -198,9 +198,9 @@ public final class Buffers {
     // ---- borrowed buffers ----
 
     /**
-     * Lends a buffer for a call that may end on another thread. If none is free, the result is a
-     * placeholder, which drops and counts the call. The caller must return the buffer with {@link
-     * #takeBack}, on any thread.
+     * Lends a buffer for a call that may end on another thread. If none is free, or too many are
+     * lent, the result is a placeholder, which drops and counts the call. The caller must return
+     * the buffer with {@link #takeBack}, on any thread.
      */
     ThreadBuffer lend(Thread thread) {
         ThreadBuffer buffer = null;
@@ -256,7 +256,7 @@ public final class Buffers {
     // ---- for the sender ----
 
     /**
-     * Takes the calls that ended since the previous call of this method; null if there are none.
+     * Takes all calls that {@link #ended} has queued. Returns the first of a linked list, or null.
      */
     public HandedCall takeEnded() {
         return ended.get() == null ? null : ended.getAndSet(null);

@@ -2,7 +2,7 @@ package io.tachograph.bootstrap;
 
 /**
  * A clock that is read with one field access. It may be 50 ms slow or more, because the sender sets
- * it only when the sender wakes up.
+ * it only when it wakes up.
  */
 public final class CoarseClock {
     private static volatile long nanos;

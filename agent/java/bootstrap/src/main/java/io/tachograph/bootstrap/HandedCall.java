@@ -107,8 +107,9 @@ public final class HandedCall {
     // ---- on the thread that began the call ----
 
     /**
-     * Sets the context of the call. @param context null if the call is not recorded and has no
-     * parent
+     * Sets the context of the call.
+     *
+     * @param context null if the call is not recorded and has no parent
      */
     void known(Context context) {
         this.context = context;
@@ -145,7 +146,7 @@ public final class HandedCall {
     /**
      * Ends the call. Only the first end has an effect.
      *
-     * @param operation the final operation; 0 to keep the operation of the begin
+     * @param operation the final operation; 0 to keep the operation with which the call began
      * @param thrown may be null if only the failure is known
      */
     public void end(int operation, boolean failed, Throwable thrown) {

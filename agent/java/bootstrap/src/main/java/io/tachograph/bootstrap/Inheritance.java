@@ -1,9 +1,10 @@
 package io.tachograph.bootstrap;
 
 /**
- * Finds the call that started a thread. The agent asks when the thread gets its buffer, or needs
- * its context earlier, so that threads without records cost nothing. A probe provides the
- * implementation; without that probe, threads have no origin.
+ * Finds the call in which a thread was started; that call is the parent of the thread's outermost
+ * calls. It is looked up only when the thread records a call or its context is needed, such as for
+ * a task that it submits. Other threads cost nothing. A probe provides the implementation. Without
+ * that probe, no thread has such a parent.
  */
 public abstract class Inheritance {
     private static volatile Inheritance source;

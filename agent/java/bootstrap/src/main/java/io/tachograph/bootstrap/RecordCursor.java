@@ -4,8 +4,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Writes declared records into a thread's ring, between the events of its calls. A record is one
- * word with type and time, one word for each numeric value, and one object in the side ring for
- * each other value.
+ * word with type and time, one word for each numeric or boolean value, and one object in the side
+ * ring for each other value.
  *
  * <b>Readers never see a partial record</b>: values are written past the published end, and one
  * release store publishes all of them. After a failure before that store, the ring is unchanged. A

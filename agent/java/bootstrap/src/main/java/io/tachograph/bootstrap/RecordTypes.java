@@ -56,7 +56,7 @@ public final class RecordTypes {
     private int count;
     private int chars;
 
-    /** Class name of the first exception from creating a record, by type name. */
+    /** By name of the type: class name of the first exception that prevented a record. */
     private final Map<String, String> faults = new ConcurrentHashMap<>();
 
     private final AtomicLong failed = new AtomicLong();

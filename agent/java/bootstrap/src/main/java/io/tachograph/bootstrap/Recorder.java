@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap;
 
 /**
- * The API of probes for calls of the current thread. All methods are static, so inlined advice
- * needs only a constant. No method throws or does I/O. A lock is taken only for something new,
- * such as a name. A method waits for space only under the policy {@code block}.
+ * The API of probes for calls of the current thread. All methods are static, so advice needs no
+ * object to call them. No method throws or does I/O. A lock is taken only for something new, such
+ * as a name. A method waits for space only under the policy {@code block}.
  *
  * <pre>{@code
  * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
@@ -11,8 +11,8 @@ package io.tachograph.bootstrap;
  * Recorder.exit(call);                         // or exitFailed(call, thrown)
  * }</pre>
  *
- * A token is valid only on the thread that got it. Every {@code enter} needs an exit on the same
- * thread. If an exit is missing, the exit of a caller adds it, as failed.
+ * The token that {@code enter} returns is valid only on the same thread. Every {@code enter} needs
+ * an exit on the same thread. If an exit is missing, the exit of a caller adds it, as failed.
  *
  * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */

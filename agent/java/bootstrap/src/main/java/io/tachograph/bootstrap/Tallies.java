@@ -30,9 +30,10 @@ public final class Tallies {
     private int count;
     private int rest = -1;
 
-    // For each open call: number of open recorded calls (upper half) and position of its tally.
+    // For each open counted call: number of recorded calls that were open when it began (upper
+    // half), position of its tally (lower half).
     private long[] open = NO_LONGS;
-    // Begin time of each open call.
+    // Start of each open counted call, as {@code System.nanoTime()}.
     private long[] begins = NO_LONGS;
     private int openCount;
 
@@ -154,7 +155,10 @@ public final class Tallies {
         return position;
     }
 
-    /** Returns the position of the tally that several pairs share; -1 if it does not exist yet. */
+    /**
+     * Returns the position of the tally that several pairs share; -1 if it does not exist yet, or
+     * if the pair has its own tally.
+     */
     private int shared(long admitted, long key) {
         for (int at = 0; at < count && admitted != key; at++) {
             if (key(list[at].operation(), list[at].caller()) == admitted) {

@@ -31,7 +31,7 @@ public final class Tally {
     private static final long LONGEST_MAX = (1L << LONGEST_BITS) - 1;
     private static final int INTERVAL_MASK = (1 << 22) - 1;
 
-    /** Maps a duration of at most 2^k ns, by k, to the cell of its bucket. */
+    /** By k: the cell of the bucket for durations above 2^(k-1) ns and up to 2^k ns. */
     private static final byte[] CELL_OF_BITS = cellOfBits();
 
     private static final VarHandle CELLS = MethodHandles.arrayElementVarHandle(long[].class);
@@ -81,9 +81,9 @@ public final class Tally {
         long[] all = cells;
         int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);
         int cell = CELL_OF_BITS[bits];
-        // The deepest method call comes first, because it may overflow the stack. Math.min and
-        // plain stores follow. The stores are visible to the sender at the latest after the release
-        // store of the next counted call.
+        // The method call that needs the most stack comes first. If it overflows the stack, no
+        // count has changed. The plain stores that follow are visible to the sender at the latest
+        // after the release store of the next counted call.
         CELLS.setRelease(all, cell, all[cell] + 1);
         all[SUM] += nanos;
         int now = interval;

@@ -24,8 +24,8 @@ public final class ThreadBuffer extends Ring {
     private static final int SEGMENT_BLOCK = 1_024;
 
     /**
-     * Limit for the number of a call, past which calls are dropped. The number must stay a positive
-     * int, also during the calls between two checks for space.
+     * Number of calls in a segment, past which its further calls are dropped. It is below the
+     * largest int, because some more calls are recorded until the next check for space.
      */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
 
@@ -45,7 +45,7 @@ public final class ThreadBuffer extends Ring {
     private final boolean borrowed;
     private final RecordCursor records = new RecordCursor(this);
 
-    /** Position of this buffer in its pool. */
+    /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
     // Written by the thread that holds the buffer.
@@ -71,8 +71,8 @@ public final class ThreadBuffer extends Ring {
     private int skippedAt;
 
     /**
-     * Number of the latest unrecorded call whose callers are recorded; increases with each such
-     * call.
+     * Number of the latest unrecorded call that is not inside another unrecorded call; increases
+     * with each such call.
      */
     private int leftOutNumber;
 
@@ -86,7 +86,7 @@ public final class ThreadBuffer extends Ring {
     private Context attached;
     private Context parent;
 
-    /** The buffer is lent to a {@link HandedCall}, so the buffer does not return itself. */
+    /** True if the buffer is lent to a {@link HandedCall}. It then does not return itself. */
     private boolean isLent;
 
     private String nameWritten;
@@ -97,7 +97,7 @@ public final class ThreadBuffer extends Ring {
     /** Selects the traces to record; null if all traces are recorded. */
     private final TraceGate gate;
 
-    /** The open unrecorded calls are a whole trace that the gate excluded. */
+    /** True if the open unrecorded calls are a whole trace that the gate excluded. */
     private boolean leavesTraceOut;
 
     // The sender may read these fields at any time.
@@ -128,7 +128,7 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the hot path ----
 
     /**
-     * Records the begin of a call.
+     * Records the start of a call.
      *
      * @param operation id from {@link Operations}
      * @return the token for {@link #exit}
@@ -216,8 +216,8 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * True if a call may be recorded: it is not inside an unrecorded call, and the ring has space
-     * for the call with its exit, and for the exits of all open calls. Reads the position of the
-     * reader.
+     * for the call with its exit, and for the exits of all open calls. Under the policy {@code
+     * block}, waits for space. Reads the position of the reader.
      */
     private boolean admit() {
         if (slot < 0) {
@@ -226,8 +226,8 @@ public final class ThreadBuffer extends Ring {
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // The caller of the unrecorded calls has ended, or the sender has given these calls up.
-        // They therefore count as ended, even if their exits are missing.
+        // If calls are still open that are not recorded, their caller has ended, or the sender has
+        // given them up. They therefore count as ended, even if their exits are missing.
         skipped = 0;
         endTraceLeftOut();
         if (room()) {
@@ -341,7 +341,7 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** Handles the exit of a call that is not the innermost open one. */
+    /** Handles the exit of a call that is not recorded, or is not the innermost open one. */
     private void exitOdd(int call, int kind, Throwable thrown) {
         if (slot == UNASSIGNED) {
             home.leftOutEnds(call);
@@ -442,7 +442,7 @@ public final class ThreadBuffer extends Ring {
      * Ends the part of the outermost call on this thread. The call itself continues.
      *
      * @return false if the call cannot continue without this thread, or has already ended; this
-     * thread must then record the exit
+     *     thread must then record the exit
      */
     public boolean leave(int call, HandedCall handed) {
         boolean isLeft =
@@ -491,7 +491,7 @@ public final class ThreadBuffer extends Ring {
     // ---- life cycle of a buffer ----
 
     /**
-     * Assigns the buffer to a thread. Earlier words in the ring are complete calls.
+     * Assigns the buffer to a thread. Earlier words in the ring belong to complete calls.
      *
      * @param isLent true if the buffer is for a call that may end on another thread
      */
@@ -545,9 +545,9 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * Gives up an outermost call that has been unrecorded for so long that its exit may be lost.
-     * Without this, the thread would never record again. The thread's next call is then an
-     * outermost one. The sender calls this method without a lock; it has no effect if the call has
-     * ended in the meantime.
+     * Without this, the thread would never record again. The next call of the thread after this
+     * method is an outermost one. The sender calls this method without a lock; it has no effect if
+     * the call has ended in the meantime.
      *
      * @param number the result of {@link #outermostLeftOut}
      */
@@ -591,7 +591,7 @@ public final class ThreadBuffer extends Ring {
         return records;
     }
 
-    /** Number of attributes dropped since the buffer was created, because the ring was full. */
+    /** Number of attributes and changes of an operation dropped since the buffer was created. */
     public long attributesDropped() {
         return attributes.dropped();
     }

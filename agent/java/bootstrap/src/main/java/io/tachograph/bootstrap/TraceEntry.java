@@ -3,9 +3,9 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An entry operation and its share of the recorded traces. The share is a probability, which
- * spreads the recorded traces over the second, and a number of permits, which limits their rate
- * during bursts. The first trace of an operation is always recorded.
+ * An operation with which traces begin, and its share of the recorded traces. The share is a
+ * probability, which spreads the recorded traces over the second, and a number of permits, which
+ * limits their rate during bursts. The first trace of an operation is always recorded.
  */
 public final class TraceEntry {
     /** Upper bound of the random numbers, exclusive. */
@@ -17,9 +17,9 @@ public final class TraceEntry {
     private final AtomicInteger permits = new AtomicInteger(1);
 
     /**
-     * Traces with a random number below this value are not recorded. Initially 0. A thread that
-     * found this object without a lock may see nothing but its final fields, and 0 here ({@link
-     * Traces}).
+     * Traces with a random number below this value are not recorded. It must be 0 initially: a
+     * thread that found this object without a lock ({@link Traces}) may not see a value that was
+     * written before.
      */
     private volatile long from;
 

@@ -16,8 +16,9 @@ import java.util.Arrays;
  *   +----------------+------+----------+---------------+-------------------+-----   entry operation
  * </pre>
  *
- * A trace <i>follows</i> if another process, the caller of this one, has already decided whether
- * the trace is recorded.
+ * Cell 0 counts the calls in all unrecorded traces. The other cells count traces: <i>kept</i> means
+ * recorded, <i>excluded</i> means not recorded. A trace <i>follows</i> if another process, the
+ * caller of this one, has already decided whether the trace is recorded.
  */
 public final class TraceGate {
     private static final int CALLS = 0;
@@ -61,7 +62,7 @@ public final class TraceGate {
      * @param cause the call in another thread or process that caused this call; null if there is
      *     none
      * @return true if the trace is recorded; false if it is not, and the caller must then call
-     *     {@link #close} at its end
+     *     {@link #close} when the outermost call ends
      */
     boolean isKept(int operation, Context cause) {
         boolean isKept;
@@ -98,7 +99,8 @@ public final class TraceGate {
 
     /**
      * Context of the trace that is not recorded. Other threads and processes get it, so that they
-     * do not record the trace either. The ids are the same as if the trace were recorded.
+     * do not record the trace either. A trace that began here gets ids in the same way as a
+     * recorded trace.
      */
     Context context() {
         if (context == null) {

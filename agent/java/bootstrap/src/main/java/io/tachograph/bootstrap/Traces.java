@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /**
  * Selects the traces to record if the setting {@code traces_max} limits them; otherwise no object
  * of this class exists. A trace is recorded as a whole or not at all. {@link TraceGate} decides
- * once, at the begin of the trace, and its calls on other threads follow the decision.
+ * once, at the start of the trace, and its calls on other threads follow the decision.
  *
  * <p>An operation with which traces begin is called an <i>entry operation</i>. Each one has its own
  * share ({@link TraceEntry}). Every second, the shares are computed from the traces of the previous

@@ -68,8 +68,9 @@ public final class Word {
     public static final int HANDED = 8;
 
     /**
-     * Escape: this value plus the id of a record type is a declared record. Its time field is used.
-     * One word for each numeric value follows; other values are objects.
+     * Escape: a declared record. The middle field is this value plus the id of the record type. The
+     * time field is used. One word for each numeric or boolean value follows; other values are
+     * objects.
      */
     public static final int RECORD = 16;
 

@@ -1,9 +1,10 @@
 /**
  * Code that runs on the threads of the observed program.
  *
- * <p>The bootstrap class loader loads these classes, so that byte code inlined into any class can
- * access them. They depend on {@code java.base} only. In the steady state they do not allocate,
- * lock, throw or do I/O.
+ * <p>The byte code that the agent inlines into methods of the program is called <i>advice</i>. The
+ * bootstrap class loader loads these classes, so that advice in any class can access them. They
+ * depend on {@code java.base} only. In the steady state they do not allocate, lock, throw or do
+ * I/O.
  *
  * <p>The path of one call: {@link io.tachograph.bootstrap.Recorder} (static methods, called by
  * advice), {@link io.tachograph.bootstrap.ThreadBuffer} (a ring of {@code long}s per thread),

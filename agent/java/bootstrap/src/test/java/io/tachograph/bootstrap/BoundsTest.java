@@ -63,7 +63,9 @@ class BoundsTest {
     }
 
     /**
-     * Starts threads that are alive at the same time. @return number of threads that got a buffer
+     * Starts threads that are alive at the same time.
+     *
+     * @return number of threads that got a buffer
      */
     private static int threads(int count) throws InterruptedException {
         Buffers buffers = buffers();

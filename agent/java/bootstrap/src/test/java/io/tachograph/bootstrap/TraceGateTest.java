@@ -40,7 +40,7 @@ class TraceGateTest {
         return Operations.shared().id(Operations.METHOD, name);
     }
 
-    /** Makes a call with parent {@code cause}. @return true if it was recorded */
+    /** Makes a call with the parent {@code cause}. Returns true if the call was recorded. */
     private static boolean call(ThreadBuffer buffer, String name, Context cause) {
         long before = buffer.published();
         Context attached = buffer.attach(cause);
@@ -53,8 +53,8 @@ class TraceGateTest {
     }
 
     /**
-     * The counts, in this order: recorded, not recorded, followed and recorded, followed and not
-     * recorded.
+     * The counts of traces, in this order: begun here and recorded, begun here and not recorded,
+     * begun in another process that records them, begun in another process that does not.
      */
     private static String counts(Buffers buffers, String name) {
         int index = buffers.traces().entry(operation(name)).index();
@@ -412,7 +412,7 @@ class TraceGateTest {
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void aBorrowedBufferIsNotGivenUp(boolean borrowed) {
+    void aCallInABorrowedBufferIsNotGivenUp(boolean borrowed) {
         Buffers buffers = new Buffers(new Session(1, 2), new Buffers.Options());
         ThreadBuffer full = new ThreadBuffer(buffers, 0, 0, borrowed);
         assertTrue(full.enter(operation("outer")) < 0);

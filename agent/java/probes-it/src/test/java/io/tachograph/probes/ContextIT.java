@@ -116,7 +116,7 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         }
     }
 
-    /** The origins of the runs of {@code method}, in the order of their begin. */
+    /** The origins of the runs of {@code method}, in the order in which they began. */
     private static List<String> origins(Watched shop, String method) {
         List<Call> roots = shop.roots();
         return roots.stream()

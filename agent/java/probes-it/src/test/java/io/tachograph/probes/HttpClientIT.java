@@ -145,7 +145,9 @@ class HttpClientIT {
         return told;
     }
 
-    /** The output of the program without the parts that differ between runs. */
+    /**
+     * The lines of the output that match the pattern, without the parts that differ between runs.
+     */
     private static List<String> lines(Watched shop, String pattern) throws Exception {
         return shop.output()
                 .lines()

@@ -126,7 +126,7 @@ class LeftOutIT {
     /** By default every trace is recorded, and headers have the sampled flag. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void withoutTheSettingHeadersHaveNoEffect(int jdk) throws Exception {
+    void withoutTheSettingTheSampledFlagHasNoEffect(int jdk) throws Exception {
         try (Watched last = new Watched(jdk, LIMITED, JettyShop.class)) {
             String address = "http://127.0.0.1:" + last.port();
             try (Watched first = new Watched(jdk, RelayShop.class, address)) {

@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Searches the bytes that the agent sends for data of the program, with a real database. */
+/** With a real database: the bytes that the agent sends contain no data by default. */
 class PostgresIT {
     private static final String MESSAGE =
             "invalid input syntax for type integer: \"my-secret-token s3cret\"";

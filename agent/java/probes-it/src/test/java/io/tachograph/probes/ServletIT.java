@@ -76,8 +76,8 @@ class ServletIT {
                             + "(shop.TomcatShop.later(AsyncContext))))",
                     tomcat.root("GET /shop/later").shape());
 
-            // The error page of /broken is a second dispatch of the same request. It is a method
-            // call, not a second request.
+            // The error page of /broken is a second dispatch of the same request. It is recorded as
+            // a method call, not as a second request.
             long requests = tomcat.roots().stream().filter(root -> root.kind == 2).count();
             assertEquals(6, requests, () -> tomcat.shapes().toString());
         }

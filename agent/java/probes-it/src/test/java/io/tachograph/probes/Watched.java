@@ -39,7 +39,7 @@ final class Watched implements AutoCloseable {
 
     /**
      * @param jdk version of the JDK
-     * @param main class in the package {@code shop}; its methods are recorded
+     * @param main class; its methods are recorded if its package is {@code shop}
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);
@@ -209,7 +209,7 @@ final class Watched implements AutoCloseable {
         return values;
     }
 
-    /** All bytes that the agent has sent, as text with one character per byte. */
+    /** The bodies of all frames that the agent has sent, as text with one character per byte. */
     String sent() {
         return server.copy.toString(StandardCharsets.ISO_8859_1);
     }

@@ -30,7 +30,7 @@ class InheritsTest {
 
     private static final String HERE = InheritsTest.class.getName() + "$";
 
-    /** Finds class files of all classes except those whose names begin with Made. */
+    /** Describes a class from class files. The classes whose names begin with Made have none. */
     private static TypeDescription describe(String name) {
         ClassFileLocator all = ClassFileLocator.ForClassLoader.of(Wanted.class.getClassLoader());
         ClassFileLocator some =

@@ -70,7 +70,7 @@ public final class Authority {
         return pair;
     }
 
-    /** The TLS context of a server with this certificate that trusts this authority. */
+    /** The TLS context of a server that shows this certificate and trusts this authority. */
     public SSLContext context(Pair pair) throws IOException {
         Path store = directory.resolve(pair.cert.getFileName() + ".p12");
         List<String> command = new ArrayList<>(List.of("pkcs12", "-export", "-passout"));

@@ -40,12 +40,12 @@ public final class Decoder {
     public long segmentParts;
 
     /**
-     * Number of parts that do not have the number after that of the previous part, because calls
-     * were dropped between them.
+     * Number of parts that do not follow the previous part of their segment, because parts between
+     * them were dropped.
      */
     public long gaps;
 
-    /** A segment without its last part. */
+    /** A segment whose last part has not arrived. */
     private static final class Open {
         final Deque<Call> stack = new ArrayDeque<>();
         final Map<Integer, Call> calls = new HashMap<>();

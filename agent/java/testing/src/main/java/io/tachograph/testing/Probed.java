@@ -10,7 +10,10 @@ public record Probed(
     /** Result of one rule. */
     public record Matched(long methods, String fault) {}
 
-    /** An operation that the client itself aggregates or has switched off. */
+    /**
+     * An operation that the client itself aggregates or has switched off. {@code since} is ns since
+     * the epoch.
+     */
     public record Moved(String operation, String reason, long since) {}
 
     static Probed read(byte[] body) {

@@ -46,9 +46,9 @@ public final class WireServer implements Closeable {
          * connections.
          */
         HANGING_ONCE,
-        /** Answers HELLO with invalid bytes. */
+        /** Sends invalid bytes at the start of each connection, and closes it. */
         GARBAGE,
-        /** Answers HELLO with ERROR {@link #errorCode}. */
+        /** Sends ERROR {@link #errorCode} at the start of each connection, and closes it. */
         REFUSING,
         /**
          * Answers the first DATA frame with ERROR {@link #errorCode}, and follows the protocol
@@ -69,7 +69,10 @@ public final class WireServer implements Closeable {
     /** True to behave like a server that does not support declared records. */
     public volatile boolean isOld;
 
-    /** The token that clients need; null if they need none. Others get ERROR {@link #errorCode}. */
+    /**
+     * The token that clients need; null if they need none. A client without it gets ERROR {@link
+     * #errorCode}.
+     */
     public volatile String token;
 
     /** The token of the last client; empty if it had none. */
@@ -82,7 +85,7 @@ public final class WireServer implements Closeable {
     public volatile long entriesDropped;
     public volatile long dataBytes;
 
-    /** All bytes sent by clients; null to keep none. */
+    /** The bodies of all received frames; null to keep none. */
     public volatile ByteArrayOutputStream copy;
 
     /** Bytes of all received frames. */

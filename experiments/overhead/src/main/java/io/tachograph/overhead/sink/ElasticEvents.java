@@ -9,7 +9,7 @@ import java.util.Arrays;
 
 /**
  * The intake of Elastic APM: a long {@code POST /intake/v2/events} with one event per line. Events
- * are counted as lines arrive. A transaction is the outermost call, a span a nested call.
+ * are counted as lines arrive. A transaction is the outermost call, and a span is a nested call.
  */
 final class ElasticEvents implements Receiver {
     private static final int BUFFER_BYTES = 1 << 16;

@@ -19,7 +19,7 @@ final class KiekerFiles {
 
     private KiekerFiles() {}
 
-    /** Counts all logs below a directory. An unreadable file becomes the fault of the tally. */
+    /** Counts all logs below a directory. A file that cannot be decoded becomes the fault of the tally. */
     static Tally count(Path folder) throws IOException {
         Tally tally = new Tally();
         try (Stream<Path> files = Files.walk(folder)) {

@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.zip.CRC32C;
 
 /**
- * Tachograph's own protocol ({@code docs/format/wire.md}). Acknowledges every frame immediately.
+ * Tachograph's own protocol ({@code docs/format/wire.md}). Acknowledges every DATA frame immediately.
  * Can send one rule that switches methods off or aggregates them.
  */
 final class NativeFrames implements Receiver {

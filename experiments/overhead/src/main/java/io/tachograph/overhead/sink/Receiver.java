@@ -12,7 +12,8 @@ interface Receiver {
     /**
      * Serves one connection until the sender closes it.
      *
-     * @throws IOException if the connection breaks
+     * @throws IOException if the connection breaks; protocols without HTTP also end with an {@link
+     *     java.io.EOFException} when the sender closes the connection
      * @throws MalformedException if the bytes cannot be decoded; later bytes cannot be counted
      */
     void serve(InputStream in, OutputStream out, Tally tally) throws IOException;

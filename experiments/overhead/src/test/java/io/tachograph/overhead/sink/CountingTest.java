@@ -165,13 +165,13 @@ class CountingTest {
 
     // ---- helpers ----
 
-    /** Reads the answers until the end of the stream. */
+    /** Serves the sent bytes up to their end. Returns the answers. */
     private static byte[] serve(Receiver receiver, Tally tally, byte[]... sent) throws IOException {
         ByteArrayOutputStream answers = new ByteArrayOutputStream();
         try {
             receiver.serve(new ByteArrayInputStream(join(sent)), answers, tally);
         } catch (EOFException e) {
-            // Every sender ends this way.
+            // The receiver has read all bytes.
         }
         return answers.toByteArray();
     }
@@ -197,7 +197,7 @@ class CountingTest {
         return join(new byte[] {(byte) (number << 3 | 2), (byte) content.length}, content);
     }
 
-    /** Pairs of a class and the bytes of its fields: a definition at first use, then a record. */
+    /** Writes a definition and a record for each pair of a class and the number of bytes of its fields. */
     private static byte[] kieker(Object... records) throws IOException {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(all);

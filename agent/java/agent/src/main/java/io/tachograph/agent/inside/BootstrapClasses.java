@@ -18,8 +18,8 @@ import java.util.jar.JarFile;
 /**
  * Defines in the bootstrap loader, one by one, the classes that advice uses. The alternative is to
  * append the jar to the bootstrap search path. The JVM would then print a warning into the
- * program's output and stop sharing the program's archived classes, which slows down its start. The
- * alternative is used only if the definition fails.
+ * program's output, and no longer load the program's classes from the CDS archive, which slows down
+ * its start. The alternative is used only if the definition fails.
  */
 final class BootstrapClasses {
     private static final String PREFIX = "io/tachograph/bootstrap/";

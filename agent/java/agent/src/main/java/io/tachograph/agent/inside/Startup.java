@@ -20,8 +20,8 @@ public final class Startup {
      */
     public static void start(String arguments, Instrumentation instrumentation, JarFile jar)
             throws IOException {
-        // This call must be here and not in Premain. The JVM opens packages to the module of the
-        // caller, and Premain is in the module of the program.
+        // This call must be here and not in Premain. It exports a package of the JDK to the module
+        // of the class that installs, and Premain is in the module of the program.
         BootstrapClasses.install(instrumentation, jar);
         Agent.start(arguments, instrumentation, Probes.all());
     }

@@ -27,7 +27,8 @@ import javax.lang.model.util.ElementFilter;
 import javax.lang.model.util.Elements;
 
 /**
- * Reads the record types of annotated interfaces and Java records, and reports every error in them.
+ * Reads the record types of annotated interfaces and Java records, and reports the first error in
+ * each interface or Java record.
  */
 final class Declarations {
     /** The same limit as in the wire format. */
@@ -199,9 +200,9 @@ final class Declarations {
                             + name
                             + " is of type "
                             + type
-                            + ", which a record cannot hold: boolean, byte, short, int, long,"
-                            + " float, double, String, CharSequence, an enum, UUID, Instant or"
-                            + " Duration");
+                            + ", which a record cannot hold; it must be boolean, byte, short,"
+                            + " int, long, float, double, String, CharSequence, an enum, UUID,"
+                            + " Instant or Duration");
         }
         return new Field(name, given, kind, sourceName(type));
     }

@@ -36,7 +36,7 @@ final class Field {
     final String unit;
     final Kind kind;
 
-    /** The type as written in the source. */
+    /** Name of a primitive type, or qualified name of another type, for the generated source. */
     final String type;
 
     Field(String name, String unit, Kind kind, String type) {

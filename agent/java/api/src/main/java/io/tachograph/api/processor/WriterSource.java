@@ -3,8 +3,8 @@ package io.tachograph.api.processor;
 import java.util.List;
 
 /**
- * Writes the source of one generated class: straight-line code without reflection, boxing or
- * objects.
+ * Writes the source of one generated class. Its code uses no reflection and no boxing, and it
+ * creates an object only to convert a {@code CharSequence}.
  */
 final class WriterSource {
     private static final String API = "io.tachograph.api.";

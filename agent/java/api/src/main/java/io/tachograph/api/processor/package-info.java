@@ -1,4 +1,5 @@
 /**
- * The annotation processor. It generates straight-line code from {@link io.tachograph.api.Record}.
+ * The annotation processor. It generates the code that writes the records of the types that {@link
+ * io.tachograph.api.Record} declares.
  */
 package io.tachograph.api.processor;

@@ -19,8 +19,8 @@ class ProcessorTest {
 
     private static Stream<Arguments> wrong() {
         String holds =
-                ", which a record cannot hold: boolean, byte, short, int, long, float, double,"
-                        + " String, CharSequence, an enum, UUID, Instant or Duration";
+                ", which a record cannot hold; it must be boolean, byte, short, int, long, float,"
+                        + " double, String, CharSequence, an enum, UUID, Instant or Duration";
         return Stream.of(
                 Arguments.of(
                         "@Record class T {}", "1: @Record is for interfaces and Java records"),

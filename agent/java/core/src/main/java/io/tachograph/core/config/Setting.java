@@ -58,7 +58,7 @@ public enum Setting {
         POLICY(Messages.FORM_POLICY),
         NUMBER(Messages.FORM_NUMBER),
         POWER_OF_TWO(Messages.FORM_POWER_OF_TWO),
-        /** A number of buffers. The buffers in use are marked by the bits of 64-bit words. */
+        /** A number of buffers. A pool has a bit for each of its buffers, in words of 64 bits. */
         MULTIPLE_OF_64(Messages.FORM_MULTIPLE_OF_64),
         /** A number of milliseconds, or a number followed by {@code ms}, {@code s} or {@code m}. */
         DURATION(Messages.FORM_DURATION),

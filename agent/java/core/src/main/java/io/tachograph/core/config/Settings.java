@@ -17,9 +17,10 @@ import java.util.regex.Pattern;
 
 /**
  * The settings of this process. The environment overrides the file, and the file overrides the
- * defaults. A wrong value is reported with its place. The default applies instead, or the next
- * higher valid number if only the form is wrong, because a monitoring agent must not keep a
- * program from starting.
+ * defaults. A wrong value is reported with its place, and the default applies instead, because a
+ * monitoring agent must not keep a program from starting. A number that should be a power of two or
+ * a multiple of 64 is rounded up. If {@code tls_ca} or the token cannot be read, the agent does not
+ * connect.
  */
 public final class Settings {
     private static final String PREFIX = "TACHO_";

@@ -18,9 +18,9 @@ import java.util.function.LongSupplier;
  */
 public final class Calibration implements Runnable {
     /**
-     * Delays before each measurement; the first delay begins at the start of the program. The
-     * lowest result is used, because on a busy machine the code may not be compiled yet at the
-     * first measurement.
+     * Delays before each measurement; the first delay begins at the start of the agent. The lowest
+     * result is used, because on a busy machine the code may not be compiled yet at the first
+     * measurement.
      */
     private static final long[] DELAYS_MILLIS = {3_000, 10_000, 30_000};
 
@@ -32,7 +32,7 @@ public final class Calibration implements Runnable {
 
     private static final long PAUSE_MILLIS = 4;
 
-    /** Limit on the processor time for each kind of call, ns. */
+    /** Limit on the processor time for each kind of call in one measurement, ns. */
     private static final long NANOS_MAX = 40_000_000;
 
     /**
@@ -120,8 +120,9 @@ public final class Calibration implements Runnable {
     }
 
     /**
-     * Returns the lower quartile of the second half of the rounds. In that half the loop is
-     * compiled. The lower quartile excludes the effect of other threads on the caches.
+     * Returns the cost of a call, ns: the lower quartile of the second half of the rounds. In that
+     * half the loop is compiled. The lower quartile excludes the effect of other threads on the
+     * caches.
      */
     private static double nanos(Buffers buffers, LongSupplier round) throws InterruptedException {
         long[] rounds = new long[ROUNDS];

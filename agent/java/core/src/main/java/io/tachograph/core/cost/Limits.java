@@ -14,10 +14,11 @@ import java.util.function.ToDoubleFunction;
 /**
  * Decides which methods are no longer recorded. A method with more calls per second than a limit is
  * aggregated. If the agent's share of the processor time is over its budget, the methods whose
- * calls cost most are switched off. Aggregating them would not help: a counted call costs as much
- * as a recorded one, and a method that is switched off costs nothing (docs/adr/0011-one-budget.md).
- * A limit counts as exceeded only if it is exceeded in two consecutive windows, so that a short
- * peak, such as the start of a program, has no effect.
+ * calls cost most are switched off. Aggregating them would not help: a counted call costs nearly as
+ * much as a recorded one, and a method that is switched off costs nothing
+ * (docs/adr/0011-one-budget.md). The counts are read at an interval; the time between two readings
+ * is a {@link Window}. A limit counts as exceeded only if it is exceeded in two consecutive
+ * windows, so that a short peak, such as the start of a program, has no effect.
  *
  * <p>Before: {@code io.tachograph.core.sample.OverheadSampler}. After: {@code
  * io.tachograph.core.instrument.Moves}.
@@ -64,7 +65,9 @@ public final class Limits {
         /** If the budget is exceeded and no method is left to switch off: the reason; else empty. */
         public String exhausted = "";
 
-        /** True if the overhead is known and within its budget. */
+        /**
+         * True if the overhead is known, and is within its budget or the process is nearly idle.
+         */
         public boolean kept;
     }
 

@@ -5,8 +5,8 @@ import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.TraceGate;
 
 /**
- * The sums of the counts in the gates of all threads since the start, by index of the entry
- * operation.
+ * The counts of traces since the start, summed over all threads ({@link TraceGate}), by the index
+ * of the operation with which the traces begin.
  */
 public final class TraceCounts {
     private final Buffers buffers;
@@ -63,7 +63,7 @@ public final class TraceCounts {
         return leftOut[index] + followsLeftOut[index];
     }
 
-    /** Number of traces of an entry operation for which this process decided. */
+    /** Number of traces of an entry operation about which this process has decided. */
     long begun(int index) {
         return kept[index] + leftOut[index];
     }

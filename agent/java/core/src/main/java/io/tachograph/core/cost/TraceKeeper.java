@@ -9,11 +9,12 @@ import io.tachograph.core.log.AgentLog;
 import java.util.Arrays;
 
 /**
- * Keeps the rate of recorded traces below {@code traces_max}. Every second it reads how many traces
- * began, and gives each entry operation its share for the next second. It is a daemon thread. If
- * this thread gets no processor time, it gives no new shares, so the limit still holds.
+ * Limits the rate of recorded traces to {@code traces_max}. Every second it reads how many traces
+ * began, and gives each operation with which traces begin its share for the next second. It is a
+ * daemon thread. If this thread gets no processor time, it gives no new shares, so the limit still
+ * holds.
  *
- * <p>Traces for which another process has decided are counted against the limit first, and the rest
+ * <p>Traces that another process has decided to record count against the limit first, and the rest
  * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
  * begins here might be recorded.
  *
@@ -80,8 +81,8 @@ public final class TraceKeeper implements Runnable {
                 log.detail("the thread for sampling shares was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: no new shares are given, so no more traces
-                // are recorded.
+                // Out of memory or an internal error: no new shares are given, so no further traces
+                // are recorded when the current shares are used up.
                 log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
         }
@@ -133,8 +134,9 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Number of traces that the probability lets pass. The number is Poisson distributed; this
-     * value is two standard deviations above the mean, so that the share is rarely missed.
+     * Returns the mean number of traces that the probability lets pass. The number is Poisson
+     * distributed. The mean is about two standard deviations above the share, so that fewer traces
+     * than the share rarely pass. The permits limit the recorded traces to the share.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;

@@ -24,11 +24,10 @@ final class Decision {
     /** Positions of the rules that may match the class. */
     final int[] rules;
 
-    /**
-     * Number of methods that each of those rules decides, and number of methods that it matches.
-     */
+    /** Number of methods that each of those rules decides. */
     final int[] decides;
 
+    /** Number of methods that each of those rules matches. */
     final int[] fits;
 
     /**
@@ -40,7 +39,10 @@ final class Decision {
     /** Number of methods that a rule of the server or the overhead budget switches off. */
     private int off;
 
-    /** State of each instrumented method, by name and descriptor. Null in {@link #kept}. */
+    /**
+     * State of each instrumented method, by name and descriptor. Null in a copy that {@link #kept}
+     * returned.
+     */
     private Map<String, State> states;
 
     private Decision(long epoch, int[] rules, int[] decides, int[] fits) {
@@ -80,8 +82,9 @@ final class Decision {
     }
 
     /**
-     * False for methods that the compiler generates (bridges, bodies of lambdas, accessors). They
-     * are part of a method in the source, not separate calls.
+     * False for methods without byte code, for static initialisers, and for methods that the
+     * compiler generates (bridges, bodies of lambdas, accessors). The generated ones are part of a
+     * method in the source, not separate calls.
      */
     private static boolean isWatchable(MethodDescription method) {
         return !method.isAbstract()
@@ -166,8 +169,9 @@ final class Decision {
     }
 
     /**
-     * The counts of this decision for a class whose byte code was not changed since the decision
-     * {@code before}.
+     * This decision for a class whose byte code still follows the decision {@code before}, because
+     * it cannot be changed: the counts of the rules are those of this decision, the instrumented
+     * methods those of {@code before}.
      */
     Decision on(Decision before) {
         Decision kept = kept();

@@ -21,12 +21,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Installs all probes as one class file transformer. After: {@link Switchboard}, at run time. */
+/**
+ * Installs all probes as one class file transformer. The step after is {@link Switchboard}, which
+ * switches methods at run time.
+ */
 public final class Instrumenter {
     /**
      * Property that keeps Byte Buddy from using the JDK's Unsafe. JDK 24 and later print a warning
      * about Unsafe into the output of the program. The property is read once, when Byte Buddy's
-     * classes are initialised, and is removed afterwards.
+     * classes are initialised. Afterwards it gets its earlier value again, or is removed.
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
@@ -67,7 +70,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Counts the classes that could not be instrumented. */
+    /** The counts of classes that could not be instrumented. */
     public Unwatched unwatched() {
         return unwatched;
     }
@@ -159,8 +162,8 @@ public final class Instrumenter {
     }
 
     /**
-     * Describes loaded classes by their class files. Reflection would load the types of all their
-     * methods, or fail if such a type is missing.
+     * For a loaded class that a rule may match, the description comes from the class file.
+     * Reflection would load the types of all its methods, or fail if such a type is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;
@@ -189,7 +192,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Logs once that a class cannot be changed. The class stays unchanged. */
+    /** Logs which classes are changed, and which cannot be changed and therefore stay unchanged. */
     private static final class FaultListener extends AgentBuilder.Listener.Adapter {
         private final AgentLog log;
         private final WatchedClasses watched;

@@ -46,8 +46,9 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * False for a class without selected methods. Such a class is not transformed, so it has the
-     * byte code of the program again, even if it was instrumented before.
+     * Stores the decision for a class. Returns false for a class without selected methods. Such a
+     * class is not transformed, so it has the byte code of the program again, even if it was
+     * instrumented before.
      */
     private static boolean isWatched(
             Selection selection, WatchedClasses watched, TypeDescription type, ClassLoader loader) {

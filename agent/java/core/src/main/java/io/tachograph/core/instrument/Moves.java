@@ -15,17 +15,14 @@ import java.util.concurrent.ConcurrentHashMap;
  * switched off because they cost too much. Such a move holds until a newer rule of the server
  * decides the method. A user's rule therefore overrides a move, until the limit is exceeded again.
  *
- * <p>Before: {@code io.tachograph.core.cost.Limits}, which decides. After: {@link Decision}, {@link
- * Switchboard}, which retransforms.
+ * <p>Before: {@code Limits} and {@code TraceKeeper} of {@code io.tachograph.core.cost}, which
+ * decide. After: {@link Decision}, {@link Switchboard}, which retransforms.
  */
 public final class Moves {
-    /**
-     * Name for all operations together: the budget is exceeded, and no method is left to switch
-     * off.
-     */
+    /** Name of the move that reports an exceeded budget when no method is left to switch off. */
     public static final String ALL = "(all)";
 
-    /** Name for traces: some traces are not recorded. */
+    /** Name of the move that reports that some traces are not recorded. */
     public static final String TRACES = "(traces)";
 
     private static final int ALL_OPERATION = 0;
@@ -66,7 +63,7 @@ public final class Moves {
     /**
      * Sets the listeners, which any thread may call.
      *
-     * @param follow called when an operation is moved, so that the byte code must follow
+     * @param follow called when an operation is moved, so that byte code must change
      * @param tell called when {@link #all} changes and the byte code stays the same
      */
     void listen(Runnable follow, Runnable tell) {
@@ -130,7 +127,9 @@ public final class Moves {
         }
     }
 
-    /** Reports that the limit of {@link #exhausted} is no longer exceeded. */
+    /**
+     * Reports that the budget is no longer exceeded. Has an effect only after {@link #exhausted}.
+     */
     public void relieved() {
         if (moved.remove(ALL_OPERATION) != null) {
             tell.run();
@@ -147,8 +146,8 @@ public final class Moves {
     }
 
     /**
-     * Returns the state of a method that the rule decides. Deletes a move that is older than the
-     * rule.
+     * Returns the state of a method that the rule decides. Deletes a move that is older than a rule
+     * of the server.
      */
     State state(Rule rule, int operation) {
         Move move = moved.get(operation);

@@ -3,7 +3,7 @@ package io.tachograph.core.instrument;
 import io.tachograph.core.log.Messages;
 
 /**
- * One pattern of {@code include} or {@code exclude}.
+ * One pattern of a rule or of the settings {@code include}, {@code aggregate} and {@code exclude}.
  *
  * <pre>
  *   com.shop..*                every class in com.shop and below it

@@ -4,11 +4,11 @@ import io.tachograph.core.log.AgentLog;
 
 import java.util.List;
 
-/** Classes that are never instrumented, even if a pattern matches them. */
+/** Classes whose methods are never selected, even if a pattern matches them. */
 final class Scope {
     /**
-     * This agent and other agents. Their generated classes have no class files and are not part of
-     * the application.
+     * The classes of this agent outside its own class loader, of its library for declared records,
+     * and of the agent of OpenTelemetry. They are not part of the application.
      */
     private static final List<String> OWN =
             List.of(

@@ -7,7 +7,7 @@ package io.tachograph.core.instrument;
 enum State {
     /** The method has its original byte code. */
     OFF("off"),
-    /** Each call is a record. */
+    /** Each call is recorded. */
     RECORD("on"),
     /** Each call is counted (number, sum, maximum, histogram) and not recorded. */
     AGGREGATE("aggregate");

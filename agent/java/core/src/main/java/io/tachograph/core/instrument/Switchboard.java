@@ -51,7 +51,9 @@ public final class Switchboard implements Runnable {
     /** True if there is news to report to the server. */
     private volatile boolean news;
 
-    /** Checks of the patterns in the settings. */
+    /**
+     * When the patterns in the settings are checked, and whether methods are instrumented at all.
+     */
     static final class Patterns {
         final long checkedAfterNanos;
         final boolean methodsProbed;

@@ -34,6 +34,7 @@ final class WatchedClasses {
         /** Number of methods that each rule of the list decides. */
         final long[] decides;
 
+        /** Number of methods that each rule of the list matches. */
         final long[] fits;
 
         Totals(int rules) {
@@ -79,7 +80,11 @@ final class WatchedClasses {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }
 
-    /** Counts a class that cannot be changed. It is not tried again. */
+    /**
+     * Counts a class that cannot be changed. It is not tried again.
+     *
+     * @param asItIs the decision that its byte code follows; may be null
+     */
     synchronized void giveUp(ClassLoader loader, String name, Decision asItIs, Object why) {
         if (unchangeable.computeIfAbsent(key(loader), missing -> new HashSet<>()).add(name)) {
             unwatched.count(why);

@@ -43,7 +43,7 @@ public final class AgentLog {
         return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
     }
 
-    /** Logs an event for the user: an error, or the end of an error. */
+    /** Logs an event for the user, such as an error or its end. */
     public void say(String line) {
         write(line);
     }

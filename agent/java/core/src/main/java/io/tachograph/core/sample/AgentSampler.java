@@ -7,7 +7,8 @@ import io.tachograph.core.wire.Series;
 
 /**
  * Counts of the agent itself: records sent and dropped, bytes, connections. Two threads call it:
- * the thread of the samplers, and the sender before the program ends. It therefore has no state.
+ * the thread of the samplers, and the sender before the program ends. It therefore has no state
+ * that changes.
  */
 final class AgentSampler implements Sampler {
     private final Totals totals;

@@ -56,7 +56,7 @@ final class OverheadSampler implements Sampler {
     private long processBefore;
     private long senderBefore;
 
-    /** Cost of one operation, or of several together, since they have this series. */
+    /** Cost of one operation, or of several together, since their series exists. */
     private static final class Cost {
         final Series series;
         double seconds;
@@ -118,8 +118,8 @@ final class OverheadSampler implements Sampler {
         long process = processNanos();
         long busy = sender.busyNanos();
         if (before == 0) {
-            // the first reading is here, because at the start of the program it would delay the
-            // program
+            // The first reading is made here and not in the constructor, because that would delay
+            // the start of the program.
             before = now;
             processBefore = process;
             senderBefore = busy;
@@ -143,7 +143,11 @@ final class OverheadSampler implements Sampler {
         }
     }
 
-    /** Sums up the window. @return cost of the operations without their own series */
+    /**
+     * Adds up the calls of the window.
+     *
+     * @return cost of the operations without their own series, ns
+     */
     private double spend(Window window, Costs costs, PriorityQueue<Spent> costliest) {
         int end = sender.calls().end();
         if (recordedBefore.length < end) {

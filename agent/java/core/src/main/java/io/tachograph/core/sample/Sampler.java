@@ -4,11 +4,11 @@ import io.tachograph.core.wire.SampleBatch;
 
 /**
  * A source of samples that is read at an interval. To add a sampler, write one class and one line
- * in {@link SamplerThread}.
+ * in {@link SamplerThread} or, if its last values must not be lost, in {@link AgentReport}.
  */
 interface Sampler {
     /**
-     * Adds the samples of this sampler. Runs on the agent's own thread and may take a few
+     * Adds the samples of this sampler. Runs on a thread of the agent and may take a few
      * milliseconds.
      */
     void sample(SampleBatch into);

@@ -9,8 +9,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs all samplers at a fixed interval on a separate daemon thread, so that a slow MXBean does not
- * delay the sender.
+ * Runs the samplers of the JVM and of the counts of the agent at a fixed interval, on a separate
+ * daemon thread, so that a slow MXBean does not delay the sender. The sender itself takes the
+ * samples of {@link AgentReport}.
  */
 public final class SamplerThread implements Runnable {
     private static final long INTERVAL_NANOS_MIN = 100_000_000;

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Counts of recorded and unrecorded traces, by entry operation.
+ * Counts of recorded and unrecorded traces, by the operation with which they begin.
  *
  * <p>Before: {@code io.tachograph.bootstrap.TraceGate}. After: {@code
  * io.tachograph.core.send.Sender}.

@@ -5,12 +5,13 @@ package io.tachograph.core.send;
  * program that ends may still expect a connection. Before and after: {@link Link}.
  */
 final class Attempts {
-    /** Longest wait for the greeting, from the begin of an attempt. */
+    /** Longest wait for the greeting, from the start of an attempt. */
     static final long GREETING_NANOS = 5_000_000_000L;
 
     /**
-     * The most that the time between two steps counts as waiting. The sender itself may be late on a
-     * busy machine, and a step may load the classes of TLS. The server is not the cause of that.
+     * Of the time between two steps, at most this much counts as waiting for the server. The server
+     * is not the cause of longer times: the sender itself may be late on a busy machine, or a step
+     * may load the classes of TLS.
      */
     private static final long STEP_NANOS_MAX = 100_000_000;
 
@@ -56,8 +57,9 @@ final class Attempts {
     }
 
     /**
-     * True if a connection may open before this time. @param isResting true if no attempt is in
-     * progress
+     * True if a connection may open before this time.
+     *
+     * @param isResting true if no attempt is in progress
      */
     boolean mayOpen(long until, boolean isResting) {
         return isHopeful && (!isResting || dueAtEnd - until < 0);

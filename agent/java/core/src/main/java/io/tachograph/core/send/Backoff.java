@@ -11,7 +11,7 @@ final class Backoff {
     private final long last;
     private long next;
 
-    /** With steps for a server that may return at any time. */
+    /** With steps from 100 ms to 5 s, for a server that may return at any time. */
     Backoff() {
         this(100_000_000, 5_000_000_000L);
     }

@@ -4,8 +4,9 @@ import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.log.Messages;
 
 /**
- * Logs the number of calls dropped because a buffer was full: at most once per minute, and at the
- * end of the program. Calls dropped during an outage are part of the line about the outage.
+ * Logs the number of dropped calls, with the remedies against full buffers: at most once per
+ * minute, and at the end of the program. Calls dropped during an outage are part of the line about
+ * the outage.
  *
  * <p>Before: {@link Outages}.
  */
@@ -21,7 +22,7 @@ final class Drops {
 
     private boolean isQuiet;
 
-    /** Time from which the next line may be written. */
+    /** {@code System.nanoTime()} from which the next line may be written. */
     private long quietUntil;
 
     Drops(AgentLog log, Totals totals) {

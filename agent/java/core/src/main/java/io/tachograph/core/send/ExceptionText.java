@@ -7,10 +7,10 @@ import java.util.Set;
 /**
  * Formats an exception as {@code class: message} without running code of the program. A program may
  * override {@code getMessage} with code that throws, waits or changes state. Therefore the message
- * is read from the field. {@code getMessage} is called only on exceptions of {@code java.base},
- * because some of them build their message on demand. {@code WriteAbortedException} is excluded,
- * because its method calls the exception that it wraps. Exceptions in other modules are excluded
- * for the same reason.
+ * is read from the field of {@code Throwable}. {@code getMessage} is called only on exceptions of
+ * {@code java.base}, because some of them build their message on demand. {@code
+ * WriteAbortedException} is excluded, because its method calls the exception that it wraps.
+ * Exceptions in other modules are excluded for the same reason.
  *
  * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
  * statements. If a {@code java.sql.SQLException} is the exception or one of its causes, only class

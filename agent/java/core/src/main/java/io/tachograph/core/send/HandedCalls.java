@@ -18,7 +18,7 @@ final class HandedCalls {
 
     /**
      * Ended calls that must wait: the reader has not yet reached the position in the ring at which
-     * their thread left them, or the queue is full.
+     * their thread left them, or the queue is full under the policy {@code block}.
      */
     private HandedCall waiting;
 
@@ -26,14 +26,16 @@ final class HandedCalls {
     static final class Rest {
         final SegmentRecord.Head head = new SegmentRecord.Head();
 
-        /** The previous part was lost, so the call is lost too. */
+        /** True after an error inside the segment. The call is then dropped and counted. */
         boolean isLost;
 
         int operation;
         int call;
         long begin;
 
-        /** Offset from nanoTime to the epoch, the same as in the earlier parts. */
+        /**
+         * Offset from {@code System.nanoTime()} to the epoch, ns; the same as in the earlier parts.
+         */
         long offset;
     }
 
@@ -43,7 +45,10 @@ final class HandedCalls {
         this.record = new SegmentRecord(dictionary);
     }
 
-    /** Writes the ended calls for which the queue has space. */
+    /**
+     * Writes the ended calls that need not wait ({@link #waiting}). If the queue is full under the
+     * policy {@code drop}, drops and counts them.
+     */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();
         while (next != null) {

@@ -6,10 +6,10 @@ import io.tachograph.core.log.Messages;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Logs outages of the server: each outage, but at most one per minute, and the end of each outage
- * with the number of records dropped during it. The latest of these lines therefore shows whether
- * there is a connection. There is one exception: an outage that begins less than a minute after the
- * previous line is logged at the end of that minute, even if the outage has already ended.
+ * Logs when the server is lost, and when it is connected again, with the number of records dropped
+ * in between. In the minute after a line about an outage, further outages are only counted. One
+ * line after that minute reports them, even if they have already ended. Apart from such a minute,
+ * the latest line shows whether there is a connection.
  *
  * <p>Before: {@link Link}.
  */
@@ -26,7 +26,7 @@ final class Outages {
     /** The last refusal of the token. */
     private String refusal = "";
 
-    /** Time from which the next line may be written. */
+    /** {@code System.nanoTime()} from which the next line may be written. */
     private long quietUntil;
 
     private boolean isQuiet;

@@ -19,7 +19,7 @@ final class Outbox {
     /** A frame is closed when it reaches this size. A single record may be larger. */
     private static final int FRAME_BYTES = 65_536;
 
-    /** Memory of a queued frame in addition to its bytes. */
+    /** Memory of a queued frame in addition to its content, in bytes. */
     private static final int FRAME_OVERHEAD = 64;
 
     private final Dictionary dictionary;
@@ -45,14 +45,14 @@ final class Outbox {
         final byte[] frame;
 
         /**
-         * Size of the dictionary when the frame was closed. This much of the dictionary must be
-         * sent before the frame.
+         * Size of the definitions in the dictionary when the frame was closed, in bytes. These
+         * definitions must be sent before the frame.
          */
         final int dictionarySize;
 
         /**
-         * Size of the definitions of record types when the frame was closed; 0 for a frame without
-         * declared records.
+         * Size of the definitions of record types when the frame was closed, in bytes; 0 for a
+         * frame without declared records.
          */
         final int recordTypesSize;
 
@@ -61,7 +61,7 @@ final class Outbox {
 
         /**
          * Number of declared records in the frame. A frame with declared records has no other
-         * records, because some servers do not support them.
+         * records, because some servers do not support declared records.
          */
         final int entries;
 
@@ -108,8 +108,8 @@ final class Outbox {
     /**
      * Begins a record. {@link #end} must follow.
      *
-     * @param at time of the record, ns since the epoch; it becomes the base of the frame if this is
-     *     the first record of the frame
+     * @param at time of the record, ns since the epoch; it becomes the base time of the frame if
+     *     this is the first record of the frame
      * @return the buffer for the content of the record
      */
     Bytes begin(long at) {
@@ -123,7 +123,7 @@ final class Outbox {
         return record.clear();
     }
 
-    /** The base of the current frame, valid after {@link #begin}. */
+    /** The base time of the current frame, ns since the epoch; valid after {@link #begin}. */
     long base() {
         return base;
     }
@@ -171,7 +171,7 @@ final class Outbox {
         return record.clear();
     }
 
-    /** The base of the frame with declared records, valid after {@link #beginEntry}. */
+    /** The base time of the frame with declared records; valid after {@link #beginEntry}. */
     long entryBase() {
         return entryBase;
     }

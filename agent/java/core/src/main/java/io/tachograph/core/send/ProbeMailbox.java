@@ -4,8 +4,8 @@ import io.tachograph.core.wire.ProbeRules;
 
 /**
  * Exchanges rules and answers between the connection and the switchboard. It holds the newest rules
- * in one direction and the newest answer in the other. Newer values replace older ones, so neither
- * side waits, and no queue builds up.
+ * in one direction and the newest answer in the other. Newer values replace older ones, so a writer
+ * never waits, and no queue builds up.
  */
 public final class ProbeMailbox {
     private ProbeRules rules;
@@ -20,8 +20,8 @@ public final class ProbeMailbox {
     }
 
     /**
-     * Returns the rules that arrived since the last call; null after {@link #poke}, or if none
-     * arrived within the time.
+     * Waits for new rules and returns them; null if {@link #poke} ends the wait, or if none arrive
+     * within the time.
      */
     public synchronized ProbeRules await(long nanos) throws InterruptedException {
         long until = System.nanoTime() + nanos;

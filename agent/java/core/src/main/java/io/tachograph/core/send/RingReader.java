@@ -27,8 +27,8 @@ final class RingReader {
     private static final int RUN_EVENTS = 256;
 
     /**
-     * Maximum number of events of a part in a deep recursion. Most of a shorter part would be
-     * carried calls.
+     * Maximum number of events of a part in a deep recursion. A shorter part would consist mostly
+     * of carried calls.
      */
     private static final int EVENTS_MAX_DEEP = 60_000;
 
@@ -52,7 +52,10 @@ final class RingReader {
     private final DeclaredRecord.Call call = new DeclaredRecord.Call();
     private final SegmentRecord.Head head = new SegmentRecord.Head();
 
-    /** The open calls that the reader has seen: operation, number, time of the enter. */
+    /**
+     * The open calls that the reader has seen: operation, number, start as {@code
+     * System.nanoTime()}.
+     */
     private int[] openOperations = new int[64];
 
     private int[] openCalls = new int[64];
@@ -63,11 +66,12 @@ final class RingReader {
     private Context nextParent;
     private String borrower = "";
 
-    /** Offset from nanoTime to the epoch, constant within a segment. */
+    /** Offset from {@code System.nanoTime()} to the epoch, ns; constant within a segment. */
     private long offset;
 
     /**
-     * Number of the outermost call that is not recorded, and the time when the reader first saw it.
+     * Number of the outermost call if it is not recorded, else 0; and the time when the reader
+     * first saw this number, {@code System.nanoTime()}.
      */
     private int leftOut;
 
@@ -97,8 +101,7 @@ final class RingReader {
     }
 
     /**
-     * Reads all available words. If the program waits while the queue is full, this method stops
-     * when the queue is full.
+     * Reads all available words. Under the policy {@code block}, it stops when the queue is full.
      *
      * @return number of words read
      */
@@ -143,8 +146,9 @@ final class RingReader {
     }
 
     /**
-     * Keeps an unrecorded call without an exit from suppressing its thread permanently. @param now
-     * time of any clock, ns
+     * Keeps an unrecorded call without an exit from suppressing its thread permanently.
+     *
+     * @param now ns, always from the same clock
      */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();
@@ -363,8 +367,8 @@ final class RingReader {
     }
 
     /**
-     * Adds the carried calls before the first event of a later part. The call of this enter event
-     * is already on the stack.
+     * Called before an enter event. If the event is the first one of a later part, adds the carried
+     * calls before it. The entered call is already on the stack of open calls; it is not carried.
      */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {

@@ -55,7 +55,7 @@ public final class Sender implements Runnable {
     private final ArrayBlockingQueue<SampleBatch> samples =
             new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
     private volatile CountDownLatch flush;
-    /** The end of the wait of {@link #flush}, ns. */
+    /** {@code System.nanoTime()} at which the wait of {@link #flush} ends. */
     private volatile long flushUntil;
     private volatile boolean isFlushed;
     private long flushSeq = -1;
@@ -87,7 +87,7 @@ public final class Sender implements Runnable {
         public String server;
 
         /**
-         * Values of the settings {@code tls_...}. Without an authority the connection is not
+         * Values of the settings {@code tls_...}. If {@code tls_ca} is empty, the connection is not
          * encrypted.
          */
         public String tlsCa = "";
@@ -172,8 +172,8 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets samples that the sender takes on its own thread at this interval, and once more before
-     * the program ends. Must be called before {@link #start}.
+     * Sets a source of samples. The sender calls it on its own thread at this interval, and once
+     * more before the program ends. Must be called before {@link #start}.
      */
     public void report(Consumer<SampleBatch> samples, long intervalNanos) {
         report = samples;
@@ -181,8 +181,8 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets the final samples. The sender takes them before the program ends, when everything else
-     * is ready to be sent. May be called at any time.
+     * Sets the source of the final samples. The sender calls it before the program ends, when
+     * everything else is ready to be sent. May be called at any time.
      */
     public void lastReport(Consumer<SampleBatch> samples) {
         lastReport = samples;
@@ -242,7 +242,7 @@ public final class Sender implements Runnable {
                 }
             } catch (Throwable e) {
                 // Out of memory or an internal error: the program must not be affected. The error
-                // is logged once.
+                // is logged at most once a minute.
                 complain(e);
                 buffers.sleep(FAULT_NANOS);
             }
@@ -301,8 +301,8 @@ public final class Sender implements Runnable {
         }
         int words = reader.read();
         fullest = Math.max(fullest, words);
-        // In the time in which the sender read these words, the program wrote about half as many
-        // new words. After a full sleep, the ring might be full.
+        // After a read of this many words, the ring might be full at the end of a sleep, so the
+        // sender does not sleep.
         isCrowded |= words > buffer.capacity() / 4;
         if (hasEnded(buffer) && !outbox.mustWait()) {
             reader.finish();

@@ -47,7 +47,7 @@ final class TlsChannel implements ByteChannel {
         engine = files.context().createSSLEngine(host, port);
         engine.setUseClientMode(true);
         SSLParameters parameters = engine.getSSLParameters();
-        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // compares the host
+        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // checks the host name
         engine.setSSLParameters(parameters);
         int packet = engine.getSession().getPacketBufferSize();
         netIn = ByteBuffer.allocate(packet);

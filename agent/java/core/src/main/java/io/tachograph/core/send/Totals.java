@@ -27,7 +27,10 @@ public final class Totals {
         return callsSent;
     }
 
-    /** Number of calls dropped because a ring or the queue of frames was full. */
+    /**
+     * Number of dropped calls. The cause is that no buffer was free, a ring or the queue was full,
+     * an internal error occurred, or the server refuses a frame permanently.
+     */
     public long callsDropped() {
         return callsDroppedInRings + callsDroppedInQueue;
     }
@@ -46,8 +49,9 @@ public final class Totals {
     }
 
     /**
-     * Number of dropped declared records: a ring or the queue was full, the server does not support
-     * them, or their values could not be read ({@link #entriesFailed}).
+     * Number of dropped declared records. The causes are those of {@link #callsDropped}, a server
+     * that does not support declared records, and values that could not be read ({@link
+     * #entriesFailed}).
      */
     public long entriesDropped() {
         return entriesDropped + entriesDroppedInRings + entriesFailed;

@@ -21,9 +21,10 @@ public final class DeclaredRecord {
     /** The series of each type, by the id of the type. */
     private Series[] series = new Series[16];
 
-    /** The numeric values of the current record, in the order of the fields. */
+    /** The numeric and boolean values of the current record, in the order of the fields. */
     public final long[] words = new long[RecordTypes.RECORD_FIELDS_MAX];
 
+    /** The other values of the current record, in the order of the fields. */
     public final Object[] objects = new Object[RecordTypes.RECORD_FIELDS_MAX];
 
     /** @param labels the labels of this process; the series of every type has them */
@@ -166,7 +167,10 @@ public final class DeclaredRecord {
         }
     }
 
-    /** Converts a time to ns. Times before 1677 or after 2262 are clamped. */
+    /**
+     * Converts a time or a duration to ns. A time before 1677 or after 2262 is clamped, and so is a
+     * duration of more than 292 years.
+     */
     private static long nanos(long seconds, int nano) {
         try {
             return seconds < 0

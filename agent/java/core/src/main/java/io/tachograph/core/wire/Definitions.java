@@ -26,8 +26,8 @@ public final class Definitions {
     }
 
     /**
-     * Size of all definitions up to now, bytes. A DATA frame stores this size when it is closed. It
-     * may be sent on a connection after that many bytes of definitions.
+     * Size of all definitions up to now, bytes. This size is noted for each DATA frame when the
+     * frame is closed. The frame may be sent on a connection after that many bytes of definitions.
      */
     public int size() {
         return bytes.size();

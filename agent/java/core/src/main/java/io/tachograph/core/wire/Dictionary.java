@@ -12,10 +12,11 @@ import java.util.Map;
 /**
  * Strings and their ids on the wire. An id keeps its meaning for the whole session, so frames that
  * are sent again stay valid. A new connection gets all definitions from the start. The size is
- * bounded as the protocol requires: past a bound, a name is {@code (other)}.
+ * bounded as the protocol requires. Past a bound, a name is {@code (other)}, and a series or a
+ * record type is not defined.
  */
 public final class Dictionary {
-    /** Limit on the thread names and keys that get ids. */
+    /** Limit on the keys, names of threads and names of enum constants that get ids. */
     private static final int TEXTS_MAX = 32_768;
 
     /** Limit on the repeated values that get ids. */
@@ -121,7 +122,7 @@ public final class Dictionary {
         return id;
     }
 
-    /** Returns the id of a key or of a thread's name. */
+    /** Returns the id of a key, or of the name of a thread or an enum constant. */
     public int text(String text) {
         Integer id = texts.get(text);
         if (id != null) {
@@ -134,7 +135,10 @@ public final class Dictionary {
         return defineText(text);
     }
 
-    /** Returns the id of a short value that has occurred before; else 0. */
+    /**
+     * Returns the id of a value. Returns 0 if the value is long, if it is not known to have
+     * occurred before, or if there is no space.
+     */
     public int value(String value) {
         Integer id = texts.get(value);
         if (id != null) {

@@ -14,8 +14,8 @@ public final class FrameReader {
     private static final int BODY_BYTES_MAX = 1 << 20;
 
     /**
-     * The length in a frame header that consists of the bytes "HTTP". The HTTP port of the server
-     * answers with these bytes.
+     * The length in a frame header if its four bytes are "HTTP". The answer of the server's HTTP
+     * port begins with them.
      */
     private static final int HTTP = 0x50545448;
 

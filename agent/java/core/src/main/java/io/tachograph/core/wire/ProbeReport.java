@@ -8,10 +8,13 @@ public final class ProbeReport {
     /** Revision of the PROBES frame that this answers. */
     public long revision;
 
-    /** Number of methods that are recorded, aggregated, and switched off by a rule or the agent. */
+    /** Number of methods that are recorded. */
     public long on;
 
+    /** Number of methods that are aggregated. */
     public long aggregated;
+
+    /** Number of methods that a rule of the server or the agent itself has switched off. */
     public long off;
 
     private final List<Matched> matched = new ArrayList<>();

@@ -185,7 +185,7 @@ public final class SegmentRecord {
         return last;
     }
 
-    /** The fields before the events. They do not change while events are added. */
+    /** The fields of a part that come before its events. */
     public static final class Head {
         public long segment;
 

@@ -4,8 +4,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The labels of a series of samples. A sampler creates the object once and reuses it, because the
- * sender stores its wire id in it.
+ * The labels of a series of samples or declared records. The object is created once for each series
+ * and reused, because the sender stores the wire id of the series in it.
  */
 public final class Series {
     private final Map<String, String> labels;

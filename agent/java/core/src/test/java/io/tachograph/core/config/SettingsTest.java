@@ -163,7 +163,7 @@ class SettingsTest {
     }
 
     @Test
-    void everyKindOfValue() throws Exception {
+    void valuesOfEveryKindAreRead() throws Exception {
         Settings settings =
                 load(
                         """
@@ -245,7 +245,10 @@ enabled = 1            | toml enabled=1: expected true or false; using true
         assertEquals(expected, settings.number(Setting.OVERHEAD_MAX));
     }
 
-    /** Each bound, and the value next to it; expected values as in {@link Settings#number}. */
+    /**
+     * Values at the bounds, and outside of them. Columns: setting, text, value as in {@link
+     * Settings#number}, warning.
+     */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',

@@ -76,15 +76,13 @@ class LimitsTest {
                         + "3 off: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0)));
         assertEquals("", judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3),
-                "no decision in the first window");
+                "no decision after one window over the budget");
         assertEquals(
                 "nothing left: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
     }
 
-    /**
-     * Methods that are aggregated, by a setting or for their rate, cost as much as recorded ones.
-     */
+    /** Calls of methods that are aggregated, by a setting or for their rate, cost time too. */
     @Test
     void aggregatedMethodsAreSwitchedOffToo() {
         Limits limits = new Limits(0, 10_000);

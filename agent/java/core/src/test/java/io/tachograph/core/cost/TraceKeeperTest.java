@@ -73,8 +73,9 @@ class TraceKeeperTest {
         }
 
         /**
-         * Runs one second of a load such as {@code hot=50000 rare=1}, in random order. @return
-         * number of recorded traces
+         * Runs one second of a load such as {@code hot=50000 rare=1}, in random order.
+         *
+         * @return number of recorded traces
          */
         long second(String rates) {
             List<String> order = new ArrayList<>();

@@ -38,7 +38,7 @@ class PatternTest {
 
     @ParameterizedTest(name = "{0}")
     @MethodSource("decisions")
-    void casesAreDecidedLikeInTheTable(String name, List<String> lines) {
+    void casesAreDecidedAsInTheTable(String name, List<String> lines) {
         List<Rule> rules =
                 all(lines, "rule").stream()
                         .map(rule -> Rule.ofServer(rule.charAt(0) - '0', rule.substring(2), 0))

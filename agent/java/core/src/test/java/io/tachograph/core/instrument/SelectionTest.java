@@ -139,7 +139,7 @@ class SelectionTest {
     }
 
     @Test
-    void aClassThatCannotBeChangedCountsUnchanged() {
+    void aClassThatCannotBeChangedHasNoRecordedMethods() {
         Selection selection = selection("HERE$*", "", "");
         WatchedClasses watched = new WatchedClasses(new Unwatched());
         ClassLoader loader = getClass().getClassLoader();

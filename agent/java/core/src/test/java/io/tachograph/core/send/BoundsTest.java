@@ -108,7 +108,10 @@ class BoundsTest {
         return (int) body.varint();
     }
 
-    /** Number of bytes of a text that remain unchanged. */
+    /**
+     * Length of a cut text, bytes; -2 if it is neither the whole text nor its start with an
+     * ellipsis.
+     */
     private static int kept(String cut, int bytes) {
         int length = cut.getBytes(StandardCharsets.UTF_8).length;
         return cut.equals("x".repeat(bytes)) ? bytes : cut.endsWith("x…") ? length : -2;

@@ -73,7 +73,7 @@ class DeclaredRingTest {
         return buffer.enter(Operations.shared().id(Operations.METHOD, name));
     }
 
-    /** Passes all frames to the decoder, as to a server. The numbers of the frames increase. */
+    /** Passes all frames to the decoder, as to a server. */
     private void pass() {
         reader.read();
         outbox.close();

@@ -49,8 +49,9 @@ class LeftOutRingTest {
     }
 
     /**
-     * Runs the sender once, this long after the start. @return true if calls are recorded
-     * afterwards
+     * Runs the sender once, this long after the start.
+     *
+     * @return true if calls are recorded afterwards
      */
     private boolean isRecordedAfter(long nanos) {
         reader.boundLeftOut(START + nanos);

@@ -89,7 +89,10 @@ class RingTest {
             }
         }
 
-        /** Renames some calls, and decides whether this call ends on another thread. */
+        /**
+         * Renames some calls, and leaves the ends of some outermost calls to another thread.
+         * Returns true if this call is one of these.
+         */
         private boolean isHanded(ThreadBuffer buffer, int token, Node node) {
             if (handed == null) {
                 return false;
@@ -362,16 +365,18 @@ class RingTest {
 
     @ParameterizedTest
     @CsvSource({"8,2"})
-    void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
+    void eachCallIsRecordedOrCountedWithFewBuffers(long seed, int threadsMax) throws Exception {
         Buffers.Options options = new Buffers.Options();
-        // The number of buffers is rounded up to 64, so all callers get a buffer. The count of
-        // dropped calls must be right in any case.
+        // The number of buffers is rounded up to 64, so all callers get a buffer.
         options.threadsMax = threadsMax;
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
     }
 
-    /** Attributes end a part as events do, so that a frame never exceeds the server's limit. */
+    /**
+     * Long attributes divide a segment into parts, as many events do, so that no frame exceeds the
+     * server's limit.
+     */
     @Test
     void longAttributesMakeNoLongFrame() {
         Buffers.Options options = new Buffers.Options();

@@ -92,7 +92,7 @@ class TokenTest {
     }
 
     @Test
-    void theTextOfTheObjectDoesNotContainTheToken() {
+    void toStringDoesNotContainTheToken() {
         assertFalse(value("5eC").toString().contains("5eC"));
     }
 }

@@ -110,8 +110,8 @@ class VectorTest {
             FrameReader frames = new FrameReader();
             frames.push(ByteBuffer.wrap(damaged));
             if (at < 4) {
-                // If the length is above the number of available bytes, the reader waits. It
-                // refuses a length that no server sends.
+                // If the length becomes larger, the reader waits for more bytes, or refuses a
+                // length that no server sends. If it becomes smaller, the checksum is wrong.
                 try {
                     assertFalse(frames.next());
                 } catch (FrameReader.Damaged e) {

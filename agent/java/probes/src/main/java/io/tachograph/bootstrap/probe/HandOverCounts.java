@@ -13,7 +13,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * ns of this.
  *
  * <pre>
- * word    48 bits: of the hash of queue and object, never 0 | 16 bits: count; 0: free
+ * word    48 bits of the hash of queue and object, never 0 | 16 bits of the count; a free word is 0
  * bucket  8 words (one cache line); other bits of the hash select the bucket
  * </pre>
  *
@@ -74,7 +74,7 @@ final class HandOverCounts {
         return count;
     }
 
-    /** @return false if the word now belongs to another pair or is full */
+    /** @return false if the word is now free, belongs to another pair, or is full */
     private boolean add(int at, long hash, int difference) {
         long word = words.get(at);
         while (isOf(word, hash)) {

@@ -30,8 +30,8 @@ final class HandOvers {
     static final int MORE_MAX = 65_536;
 
     /**
-     * A submission that is older than this, while the queue is empty, was removed from the queue
-     * without an event.
+     * If the queue is empty and the newest submission is older than this, the program has emptied
+     * the queue directly, without a method of the pool.
      */
     private static final long LEFT_OVER_NANOS = 1_000_000_000L;
 
@@ -80,7 +80,7 @@ final class HandOvers {
          * Adds a submission.
          *
          * @param unrecordedBefore number of earlier waiting submissions without an origin; until
-         *     now they were counted elsewhere
+         *     now {@link HandOverCounts} counted them
          * @param isLoose true if the submission possibly does not enter the queue
          */
         Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {

@@ -169,12 +169,15 @@ public final class HttpClient {
         return NAMES.operation(name.append(authority), prefixLength);
     }
 
-    /** The value of the {@code traceparent} header; null if nothing is recorded. */
+    /**
+     * The value of the {@code traceparent} header; null if there is neither a recorded call nor a
+     * trace.
+     */
     public String traceparent() {
         return text(later == null ? Recorder.context() : later.context());
     }
 
-    /** As {@link #traceparent()}, before the begin of the call. */
+    /** As {@link #traceparent()}, for the thread's current call, before a request begins. */
     public static String traceparentOfCaller() {
         return text(Recorder.context());
     }

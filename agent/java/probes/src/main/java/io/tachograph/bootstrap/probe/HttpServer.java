@@ -12,7 +12,7 @@ import java.lang.ref.WeakReference;
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
 
-    /** Token of a request that another thread began. */
+    /** Token of a request that this thread continues; see {@link #resume}. */
     private static final int RESUMED = Integer.MIN_VALUE + 1;
 
     private static volatile String[] requestIdHeaders = {"X-Request-Id"};
@@ -95,7 +95,7 @@ public final class HttpServer {
     /**
      * Marks the request of the current thread as one that may be answered later.
      *
-     * @return null if the thread has no recorded request
+     * @return null if the thread has no request, or its request was dropped
      */
     public static LaterAnswer later() {
         Outermost here = Outermost.here();
@@ -145,7 +145,7 @@ public final class HttpServer {
         }
     }
 
-    /** True if the last object that was closed by the thread's current request is {@code by}. */
+    /** True if {@code by} is the last object that the thread's current request has closed. */
     public static boolean isClosed(Object by) {
         return Outermost.here().request.hasClosed(by);
     }
@@ -168,8 +168,8 @@ public final class HttpServer {
      * Ends the work of the thread for the request: the request is answered, or another thread will
      * answer it.
      *
-     * @param call the result of {@link #enter}, or {@link Outermost#INSIDE}; if 0, nothing is
-     *     recorded (inlined advice has this value after an exception)
+     * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}; if
+     *     0, nothing is recorded (inlined advice has this value after an exception)
      * @param status 0 if not yet known
      */
     public static void exit(int call, int status, Throwable thrown) {

@@ -33,20 +33,20 @@ public final class LaterAnswer implements Consumer<Throwable> {
     /** A thread is ending the call, and no other thread may end it. */
     private static final int ENDING = 1;
 
-    /** The call has ended, and its status is known. */
+    /** The call has ended, or this object was abandoned. */
     private static final int ENDED = 2;
 
     private static final AtomicIntegerFieldUpdater<LaterAnswer> STATE =
             AtomicIntegerFieldUpdater.newUpdater(LaterAnswer.class, "state");
 
     /**
-     * Pending requests, by the server's request object. An entry is removed at the end of the
-     * request.
+     * Pending requests, by the objects that {@link #comesBackAs} registered. An entry is removed at
+     * the end of the request.
      */
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
 
-    /** Reads the status of a response, by the interface of the server's API. */
+    /** By interface with the method {@code getStatus()}: reads the status of a response. */
     private static final ClassValue<MethodHandle> STATUS =
             new ClassValue<>() {
                 @Override
@@ -74,7 +74,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private final List<WeakReference<Object>> requests = new ArrayList<>(2);
     private int status;
 
-    /** The status that was sent, for servers whose responses have no accessor for it. */
+    /** The status that was sent, for a server without response objects (that of the JDK). */
     private volatile int given;
 
     private volatile int state;
@@ -95,7 +95,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         this.response = new WeakReference<>(response);
     }
 
-    /** Sets the status that is sent, for servers whose responses have no accessor for it. */
+    /** Sets the status that is sent, for a server without response objects. */
     public void answers(int status) {
         given = status;
     }
@@ -148,7 +148,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Records that the server has timed out. */
+    /** Records that the request was not answered within the server's timeout. */
     public void timedOut() {
         call.attribute("http.async", "timeout");
     }

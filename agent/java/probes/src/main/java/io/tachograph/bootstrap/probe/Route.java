@@ -13,8 +13,8 @@ final class Route {
     private Route() {}
 
     /**
-     * Appends the route of {@code path}, which may be null. The route ends before a query or a path
-     * parameter.
+     * Appends the route of {@code path}, which may be null. The route ends before a path parameter,
+     * a query or a fragment.
      */
     static void append(StringBuilder to, String path) {
         int end = path == null ? 0 : end(path);
@@ -51,7 +51,10 @@ final class Route {
         return path.length();
     }
 
-    /** True for a number, a UUID, a long hexadecimal string, or a segment too long to be a word. */
+    /**
+     * True for digits and hyphens, such as a number or a date; for a UUID or another long
+     * hexadecimal string; and for a segment that is too long to be a word.
+     */
     private static boolean isId(String path, int from, int to) {
         int length = to - from;
         if (length == 0) {

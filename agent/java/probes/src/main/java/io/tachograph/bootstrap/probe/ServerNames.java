@@ -8,7 +8,8 @@ import io.tachograph.bootstrap.Operations;
  * {@code {id}} in place of ids.
  *
  * <p>Guesses have their own bound, so that they take no space from routes. Guesses at the start of
- * a request have another bound, so that paths that end with 404 take no space from answered paths.
+ * a request have another bound, so that paths that are answered with 404 take no space from other
+ * paths.
  */
 final class ServerNames {
     /** Maximum number of routes in one process. More routes mean that names contain data. */

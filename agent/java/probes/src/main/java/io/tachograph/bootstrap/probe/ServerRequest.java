@@ -129,7 +129,10 @@ final class ServerRequest {
         return later.leave(call, known);
     }
 
-    /** The status of a request that was answered before the thread left it. */
+    /**
+     * The status of the answer if the request ended before the thread left it, 0 if it was
+     * abandoned; else {@code status}.
+     */
     int statusOr(int status) {
         if (later == null) {
             return status;

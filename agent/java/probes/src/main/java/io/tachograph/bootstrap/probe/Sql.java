@@ -32,6 +32,10 @@ final class Sql {
          * the mode NO_BACKSLASH_ESCAPES.
          */
         LIKELY,
+        /**
+         * The backslash may escape the quote. It may also be a plain character, and the quote ends
+         * the literal.
+         */
         UNSURE
     }
 
@@ -408,8 +412,8 @@ final class Sql {
     }
 
     /**
-     * True for three quotes. They begin either a literal of several lines, or a literal whose first
-     * character is a quote.
+     * True for three quotes in an unknown dialect. They begin either a literal of several lines, or
+     * a literal whose first character is a quote.
      */
     private boolean isTriple(String quotes) {
         return dialect == SqlDialect.OTHER && text.startsWith(quotes, at);
@@ -480,7 +484,7 @@ final class Sql {
     }
 
     /**
-     * True if the range has a quote, or the begin of a comment or of a string such as {@code
+     * True if the range has a quote, or the start of a comment or of a string such as {@code
      * $$..$$}, in which a quote has no meaning.
      */
     private boolean hasQuote(int from, int to) {

@@ -71,12 +71,12 @@ final class SqlShape {
 
     private final StringBuilder out;
 
-    /** The open brackets. Each has three numbers: position, begin of the row, kind of content. */
+    /** The open brackets. Each has three numbers: position, start of the row, kind of content. */
     private int[] open = new int[24];
 
     private int opened;
 
-    /** Begin of the current value of a list. */
+    /** Start of the current value of a list. */
     private int item;
 
     /** End of the last {@code into}; -1 after a bracket was opened. */
@@ -320,7 +320,7 @@ final class SqlShape {
         return isCut ? out.append("...").toString() : out.toString();
     }
 
-    /** Begin of an unclosed list of values after {@code in}; -1 if there is none. */
+    /** Start of an unclosed list of values after {@code in}; -1 if there is none. */
     private int openList() {
         if (opened == 0 || open[opened - 1] != LIST) {
             return -1;

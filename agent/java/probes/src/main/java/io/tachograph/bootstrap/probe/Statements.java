@@ -108,7 +108,7 @@ public final class Statements {
 
     /**
      * @param call the result of {@link #enter}
-     * @param batch number of rows of a batch; 0 if it is not a batch
+     * @param batch number of statements or rows of a batch; 0 if it is not a batch
      */
     public static void exit(int call, int batch, Throwable thrown) {
         if (call == Outermost.INSIDE) {

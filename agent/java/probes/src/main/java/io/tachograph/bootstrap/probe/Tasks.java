@@ -11,8 +11,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 
 /**
- * Work that is submitted to another thread. The origin is stored next to the task. The task is
- * never wrapped, so queues, comparators and {@code remove(task)} see the program's own object.
+ * Work that is submitted to another thread. The origin of a task is the context of the call that
+ * submits it. It is stored next to the task. The task is never wrapped, so queues, comparators and
+ * {@code remove(task)} see the program's own object.
  *
  * <p>For most submissions ({@code submit}, {@code schedule}, {@code CompletableFuture}, fork-join)
  * the JDK creates an object, which has one origin. A {@code Runnable} of the program may be
@@ -78,8 +79,9 @@ public final class Tasks {
     }
 
     /**
-     * True if the task is submitted only once. This includes all tasks of a timer: its queue gets
-     * the result of {@code decorateTask}, which is made for one {@code schedule}.
+     * True if the task is submitted only once. This includes all tasks of a {@code
+     * ScheduledThreadPoolExecutor}: its queue gets the result of {@code decorateTask}, which is
+     * made for one {@code schedule}.
      */
     private static boolean isOneTime(Queue<?> queue, Object task) {
         return queue.getClass() == TIMED || isOneTime(task);

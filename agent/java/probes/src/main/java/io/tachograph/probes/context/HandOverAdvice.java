@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.probe.Tasks;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into those methods of pools that have a task as first argument. */
+/** Inlined into methods with which a pool accepts a task. The task is the first argument. */
 final class HandOverAdvice {
     private HandOverAdvice() {}
 

@@ -2,7 +2,7 @@ package io.tachograph.probes.context;
 
 /**
  * Loads classes of the JDK before byte code is changed. If the JVM loads a class during the change
- * of another class, it never passes that class to the transformer.
+ * of another class, it never passes the loaded class to the transformer.
  */
 final class Loaded {
     private Loaded() {}

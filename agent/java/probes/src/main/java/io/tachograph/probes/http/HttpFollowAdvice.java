@@ -8,9 +8,9 @@ import java.lang.invoke.MethodHandles;
 import java.net.http.HttpRequest;
 
 /**
- * Inlined where the client creates a follow-up request: for a redirection, or to send the
- * credentials that the server asked for. The client builds its own headers again there, so the
- * header that {@link HttpRequestAdvice} added would be lost.
+ * Inlined where the JDK's {@code HttpClient} creates a follow-up request: for a redirection, or to
+ * send the credentials that the server asked for. The client builds its own headers again there, so
+ * the header that {@link HttpRequestAdvice} added would be lost.
  */
 final class HttpFollowAdvice {
     private HttpFollowAdvice() {}

@@ -69,7 +69,7 @@ final class JakartaServletAdvice {
             boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
             status = isOpen ? 0 : ((HttpServletResponse) response).getStatus();
         } catch (Throwable e) {
-            // The wrapper throws, so the status is unknown.
+            // A wrapper class of the program throws, so the status is unknown.
         }
         HttpServer.exit(call, status, thrown);
     }

@@ -6,7 +6,7 @@ import io.tachograph.bootstrap.probe.HttpServer;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into {@code HttpExchange.sendResponseHeaders(int, long)} of the server. */
+/** Inlined into {@code HttpExchange.sendResponseHeaders(int, long)} of the JDK's HTTP server. */
 final class JdkAnswerAdvice {
     private static final long NO_BODY = -1;
 

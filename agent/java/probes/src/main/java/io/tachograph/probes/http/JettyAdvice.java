@@ -72,7 +72,7 @@ final class JettyAdvice {
             // If the request is not handled, Jetty answers 404 after this.
             status = handled || thrown != null ? ((Response) response).getStatus() : 404;
         } catch (Throwable e) {
-            // The wrapper throws, so the status is unknown.
+            // A wrapper class of the program throws, so the status is unknown.
         }
         HttpServer.exit(call, status, thrown);
     }

@@ -12,7 +12,8 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
  * Requests to a Jetty 12 server whose handlers are not servlets. {@link ServletProbe} records
- * requests to servlets, with their routes. Jetty 9 to 11 support servlets only.
+ * requests to servlets, with their routes. In Jetty 9 to 11, only requests to servlets are
+ * recorded.
  */
 public final class JettyProbe implements Probe {
     @Override

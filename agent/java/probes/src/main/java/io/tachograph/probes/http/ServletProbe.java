@@ -18,7 +18,7 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.matcher.ElementMatcher;
 
-/** Requests to a filter or a servlet, in any container, of {@code javax} or {@code jakarta}. */
+/** Requests to servlets and filters of {@code javax} and {@code jakarta}, in any container. */
 public final class ServletProbe implements Probe {
     @Override
     public String name() {

@@ -6,8 +6,8 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}. If there is a pool, the
- * statement belongs to the connection of the pool.
+ * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}. If the connection of a
+ * pool calls the connection of the driver, only the statement of the pool is noted.
  */
 final class PrepareAdvice {
     private PrepareAdvice() {}

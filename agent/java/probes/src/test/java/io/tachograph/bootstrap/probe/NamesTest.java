@@ -37,7 +37,7 @@ class NamesTest {
         }
     }
 
-    /** Paths that end with 404 leave all space to paths that are answered. */
+    /** Paths that are answered with 404 leave all space to other paths. */
     @Test
     void unknownPathsTakeNoSpaceFromAnsweredOnes() {
         for (int i = 0; i < 2_000; i++) {

@@ -12,7 +12,9 @@ class StatementTextsTest {
 
     private final StatementTexts texts = new StatementTexts(CHARS_MAX);
 
-    /** The bound holds for any number of texts and dialects, and repeated texts are kept. */
+    /**
+     * The bound holds for any number of texts and dialects, and a text that is used often is kept.
+     */
     @Test
     void allDialectsShareOneBound() {
         String hot = "select a from t where b = ?";
@@ -29,7 +31,9 @@ class StatementTextsTest {
         assertNotNull(texts.operation(999 + padding, SqlDialect.OTHER));
     }
 
-    /** Short texts are bounded too, because the size of an entry is included. */
+    /**
+     * The number of short texts is bounded too, because the bound includes the size of an entry.
+     */
     @Test
     void theSizeOfAnEntryIsIncluded() {
         for (int i = 0; i < 10_000; i++) {
