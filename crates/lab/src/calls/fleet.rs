@@ -129,7 +129,8 @@ impl Growing<'_> {
             .operation(OperationKind::HttpServer, format!("{verb} /{}/{}/{{id}}", self.name, NOUNS[route]));
         let mut inner = self.children(0);
         // With these calls, every service and each of its callees is reached from the first layer.
-        for nth in (route..route + 2).filter(|_| !self.callees.is_empty()) {
+        let calls = if self.callees.is_empty() { 0 } else { 2 };
+        for nth in route..route + calls {
             let callee = self.callees[nth % self.callees.len()];
             inner.push(Node { repeat: Repeat::Sometimes(50), ..self.client(callee, route) });
         }
