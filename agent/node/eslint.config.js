@@ -1,4 +1,4 @@
-// Rules beyond the formatter and the type checker: unused names, loose comparisons.
+// Rules beyond the formatter and the type checker, such as unused names, loose comparisons and long functions.
 
 export default [
   {

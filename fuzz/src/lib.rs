@@ -1,4 +1,4 @@
-//! Helpers of the fuzz targets that open directories or connections.
+//! Helpers of several fuzz targets.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ async function differences(expected, actual) {
   const results = await Promise.all(
     all.map(async (name) => {
       if (!found.includes(name)) return `missing: ${name}`;
-      if (!wanted.includes(name)) return `not built by the sources: ${name}`;
+      if (!wanted.includes(name)) return `not built from the sources: ${name}`;
       const [a, b] = await Promise.all([readFile(join(expected, name)), readFile(join(actual, name))]);
       return a.equals(b) ? null : `differs: ${name}`;
     }),

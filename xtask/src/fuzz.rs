@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...]`: runs the fuzz targets of all decoders.
+//! `cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...]`: runs the fuzz targets.
 //!
-//! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10), two at a time. A run starts
-//! from `testdata/` and the corpus of earlier runs. It works with a stable toolchain, because the coverage flags are
-//! those of LLVM's SanitizerCoverage. The address sanitizer is not used, because the code is safe Rust. libFuzzer needs a
-//! C++ compiler.
+//! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10), two targets at a time unless
+//! `--jobs` states another number. A run starts from `testdata/` and the corpus of earlier runs. It works with a stable
+//! toolchain, because the coverage flags are those of LLVM's SanitizerCoverage. The address sanitizer is not used, because
+//! the code is safe Rust. libFuzzer needs a C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `cargo xtask generate`: writes the tables of the agents into their code and their README.md files.
 //!
 //! `agent/settings.toml` and `agent/messages.toml` are the only definitions. Each target is one row of [`TARGETS`]: a
-//! file, a section between two marker lines in this file, and the function that returns the lines of the section.
+//! file, a section between two marker lines of the file, and the function that returns the lines of the section.
 
 mod messages;
 mod settings;
@@ -12,9 +12,9 @@ use table::{Agent, Tables};
 
 pub const SETTINGS: &str = "agent/settings.toml";
 pub const MESSAGES: &str = "agent/messages.toml";
-/// First part of the line before a section. The name of the section follows.
+/// Text in the line before a section. The name of the section follows it.
 const BEGIN: &str = "generated: ";
-/// Part of the line after a section.
+/// Text in the line after a section.
 const END: &str = "generated: end";
 
 struct Target {

@@ -44,7 +44,7 @@ pub fn run() -> Result<(), String> {
         }
     }
     if count > 0 {
-        return Err(format!("tidy: {count} findings in {} files", tree.files.len()));
+        return Err(format!("tidy: {count} findings; {} files were checked", tree.files.len()));
     }
     println!("tidy: {} files, no findings", tree.files.len());
     Ok(())

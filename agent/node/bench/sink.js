@@ -1,5 +1,5 @@
-// A server of the protocol that acknowledges and discards all frames. It shows the cost of sending without the cost of a store on
-// the same machine. Before: `overhead.js` starts it. Prints its port.
+// A server of the protocol that discards all frames and acknowledges DATA. It shows the cost of sending without the cost of a
+// store on the same machine. Before: `overhead.js` starts it. Prints its port.
 
 import { createServer } from 'node:net';
 import { Bytes } from '../src/wire/bytes.js';

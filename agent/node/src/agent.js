@@ -1,4 +1,4 @@
-// Connects the parts of the agent, starts and stops them. One agent for each thread of JavaScript. Before: `register.js` or
+// Connects the parts of the agent, starts and stops them. Each thread of JavaScript has its own agent. Before: `register.js` or
 // `index.js`. After: probes call the recorder, timers empty it, the link sends.
 
 import { performance } from 'node:perf_hooks';

@@ -15,5 +15,5 @@ export function wrap<F extends (this: any, ...args: any[]) => any>(fn: F, name?:
 /** Records a sample at the current time. A bigint is sent as an integer of 64 bits. */
 export function sample(labels: Labels, value: number | bigint): void;
 
-/** Records an entry at the current time: an event, a line of a log. */
+/** Records an entry at the current time, such as an event or a line of a log. */
 export function entry(labels: Labels, text: string): void;

@@ -39,7 +39,7 @@ export function sample(labels, value) {
 }
 
 /**
- * Records an entry at the current time: an event, a line of a log.
+ * Records an entry at the current time, such as an event or a line of a log.
  * @param {import('./sample/samples.js').Labels} labels the name, or all labels
  * @param {string} text
  */

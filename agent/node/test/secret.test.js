@@ -98,7 +98,7 @@ test('an object with the token does not show it when it is printed', () => {
   }
 });
 
-test('addresses of this machine', () => {
+test('only loopback addresses are addresses of this machine', () => {
   for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) assert.ok(isLoopback(address), address);
   for (const address of ['10.0.0.1', '::', '127.0.0.1.example', 'localhost', 'fe80::1%eth0', '::ffff:10.0.0.1']) {
     assert.ok(!isLoopback(address), address);

@@ -1,6 +1,7 @@
 """Reads the settings. Arguments of `start` override the environment, and the environment overrides the defaults.
 
-A wrong value is reported with the valid form, and the default applies: an agent must not keep a program from starting.
+A wrong value is reported with the valid form and the value used instead, usually the default: an agent must not keep a program
+from starting.
 agent/settings.toml defines the settings of the agents of all languages. Before: agent.start. After: all users of `Settings`.
 """
 

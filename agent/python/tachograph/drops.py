@@ -12,7 +12,7 @@ from .log import Log
 from .totals import Totals
 
 _REPEAT_S = 60.0
-_REMEDY = "raise buffer, strands_max or queue"
+_REMEDY = "record fewer functions (include, exclude), or raise buffer, strands_max or queue"
 
 
 class Drops:

@@ -67,9 +67,8 @@ impl Fault {
             Self::NoJvm { .. } => "no JVM",
             Self::Busy { .. } => "is being attached to",
             Self::NotReady { .. } | Self::NoAnswer { .. } | Self::Refused { .. } => "does not answer",
-            Self::LinkedTmp { .. } | Self::NotItsOwn { .. } | Self::Io { .. } | Self::NotTaken { .. } => {
-                "rejects the agent"
-            }
+            Self::NotTaken { .. } => "rejects the agent",
+            Self::LinkedTmp { .. } | Self::NotItsOwn { .. } | Self::Io { .. } => "cannot be attached to",
         }
     }
 

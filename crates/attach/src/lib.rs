@@ -40,7 +40,7 @@ impl Jvm {
     /// The JVM with this process id.
     ///
     /// # Errors
-    /// When the process does not exist, this user may not inspect it, or it is no JVM or one of OpenJ9.
+    /// When the process does not exist, this user may not inspect it, it is no JVM, or it is a JVM of OpenJ9.
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
         let name = title(&process);

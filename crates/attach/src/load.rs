@@ -200,7 +200,7 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     sent.map(|()| true).map_err(failed)
 }
 
-/// The file by which the JVM distinguishes SIGQUIT for attaching from other SIGQUITs. Removed when dropped.
+/// The file by which the JVM distinguishes SIGQUIT for attaching from other SIGQUITs. Dropping this value removes the file.
 struct Trigger {
     /// Kept open, so that the file can be removed even after the process has ended.
     directory: OwnedFd,

@@ -188,8 +188,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from the `release` file of the JDK, for a JVM without performance data. A JVM has none if an option
-    /// disables it, or if its user has no name.
+    /// The Java version from the `release` file of the JDK, for a JVM without a performance data file. A JVM does not write that
+    /// file if an option disables it, or if its user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);

@@ -12,7 +12,7 @@ use crate::{Fault, Process};
 const TURN_TIME_MAX: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An exclusive lock for loading an agent into a process. Released when dropped, and when this program ends.
+/// An exclusive lock for loading an agent into a process. It is released when this value is dropped or this program ends.
 pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
 
 impl Turn {

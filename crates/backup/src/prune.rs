@@ -72,7 +72,7 @@ pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work
     let objects = repository.objects()?;
     let unused: Vec<_> = objects.into_iter().filter(|(hash, _)| !needed.contains(hash)).collect();
     if !dry_run {
-        // First the records: a record never names a removed object.
+        // The records are removed first, so that a record never names a removed object.
         repository.remove_records(&removed)?;
         repository.clean()?;
         work.total = unused.len() as u64;

@@ -482,7 +482,7 @@ fn writers_exclude_each_other_and_readers() {
     assert_eq!(place.verify().unwrap(), [""; 0]);
     for error in [place.create().unwrap_err(), place.prune(Keep { last: 1, daily: 0 }).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Locked);
-        assert!(error.to_string().starts_with("another backup, restore or clean-up uses"), "{error}");
+        assert!(error.to_string().starts_with("another backup, restore, verify or prune uses"), "{error}");
     }
     drop(shared);
     let exclusive = repository.lock(Lock::Exclusive).unwrap();

@@ -37,7 +37,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Pads the last byte with zeros.
+    /// Writes the remaining bits, and pads the last byte with zeros.
     pub(crate) fn finish(self) {
         let bytes = self.word.to_le_bytes();
         self.out.extend_from_slice(bytes.get(..bytes_of(1, self.filled)).unwrap_or_default());

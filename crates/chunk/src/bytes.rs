@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
 const fn unread(flaw: Flaw, what: &'static str) -> Error {
     match flaw {
         Flaw::Short => Error::Short { what, wanted: 1, left: 0 },
-        Flaw::Long => Error::Value { what, value: u64::MAX },
+        Flaw::Long => Error::Varint { what },
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_varint_without_end_is_refused() {
-        assert_eq!(Reader::new(&[0x80; 40]).varint("n"), Err(Error::Value { what: "n", value: u64::MAX }));
+        assert_eq!(Reader::new(&[0x80; 40]).varint("n"), Err(Error::Varint { what: "n" }));
         assert_eq!(Reader::new(&[0x80; 4]).varint("n"), Err(Error::Short { what: "n", wanted: 1, left: 0 }));
     }
 }

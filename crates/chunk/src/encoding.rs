@@ -113,7 +113,7 @@ impl CodecSet {
         Self { tags: self.tags & !Self::bit(choice.tag) }
     }
 
-    /// Names of all codecs of numbers, in the order of the format's table.
+    /// Names of all codecs of numbers that an encoder may choose, in the order of the format's table.
     pub fn names() -> impl Iterator<Item = &'static str> {
         codec::names()
     }
@@ -155,7 +155,7 @@ impl std::fmt::Debug for CodecSet {
 }
 
 impl Encoding {
-    /// The smallest output. For chunks that are written once and read for years.
+    /// The encoding with the smallest output, for chunks that are written once and read for years.
     pub const fn thorough() -> Self {
         Self { effort: Effort::Thorough, codecs: CodecSet::ALL, compression: Compression::Auto }
     }

@@ -1,4 +1,4 @@
-//! Why could bytes not be decoded? Each message includes the value and the place. A retry never helps.
+//! Why could bytes not be decoded? The messages include the wrong value or the place. A retry never helps.
 
 use tacho_model::{Kind, SegmentError};
 
@@ -24,6 +24,10 @@ pub enum Error {
     Limit { what: &'static str, value: u64, max: u64 },
     #[error("{what} is {value}, which is invalid")]
     Value { what: &'static str, value: u64 },
+    #[error("{what} has more bytes than a number can have")]
+    Varint { what: &'static str },
+    #[error("the times do not ascend from the start to the end of the chunk")]
+    Disordered,
     #[error("{what} is {found}, the header states {stated}")]
     Stated { what: &'static str, stated: String, found: String },
     #[error("{what} is not UTF-8")]

@@ -110,8 +110,8 @@ const RELATIVE: u8 = 0x10;
 const AGGREGATED: u8 = 0x20;
 
 impl Loss {
-    /// A loss whose bounds hold for values with either of the two losses. `None` if one bound is relative and the other
-    /// absolute, or if the aggregations differ.
+    /// A loss whose bound holds for values with the loss `self` and for values with the loss `other`. `None` if one bound is
+    /// relative and the other absolute, or if the aggregations differ.
     #[must_use]
     pub fn cover(self, other: Self) -> Option<Self> {
         let larger = |a: f64, b: f64| if a < b { b } else { a };
@@ -126,7 +126,7 @@ impl Loss {
         (self.aggregation == other.aggregation).then_some(covered)
     }
 
-    /// The loss of a part with unchanged values, which is only its aggregation. `None` without an aggregation.
+    /// The loss of values that were aggregated, but not changed by a method. `None` without an aggregation.
     #[must_use]
     pub fn of_aggregation(self) -> Option<Self> {
         let exact = Self { method: None, bound: Tolerance::Absolute(0.0), achieved: 0.0, ..self };

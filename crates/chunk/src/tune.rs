@@ -93,7 +93,7 @@ pub type Pieces = Vec<(Times, ValueColumn)>;
 /// Encodes a group with the settings of a candidate.
 ///
 /// # Errors
-/// If the tolerances are invalid.
+/// If the settings in `semantic` are invalid, or if the times are not strictly ascending.
 pub fn encode(group: &TrainingGroup, candidate: &Candidate) -> Result<EncodedGroup, SemanticError> {
     let mut out = EncodedGroup::default();
     let lives: Vec<Movement> = match candidate.semantic.value {

@@ -1,4 +1,4 @@
-//! Does each chunk decode to the encoded records? Checked only in debug builds; tests cover release builds.
+//! Does each chunk decode to the encoded records? Debug builds check each chunk when it is encoded. Release builds do not.
 //!
 //! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other. Each encoder ends
 //! with its check in this file. The check decodes the bytes with `chunk.rs` and compares the records with the input of

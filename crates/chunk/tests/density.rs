@@ -36,7 +36,7 @@ fn samples_take_few_bytes() {
 }
 
 /// Ten percentages of a host, every ten seconds for a day. This load is often used to compare time series databases.
-/// Marks take 0.004 bytes per value, so that an hour can be read without decoding the day.
+/// Marks take 0.004 bytes of each value. With them, a reader of an hour does not decode the day.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;

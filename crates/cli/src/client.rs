@@ -163,7 +163,8 @@ impl Client {
             Ok(connected) => connected,
             Err(_) => {
                 let message = format!("no connection to {} within {CONNECT_TIME_MAX:?}", self.target);
-                Err(Failure::new(message).hint(format!("{}, the network and firewalls", self.target.check())))
+                Err(Failure::new(message)
+                    .hint(format!("{}, and check the network and firewalls", self.target.check())))
             }
         }
     }
@@ -194,7 +195,7 @@ impl Client {
         let failure = Failure::new(format!("cannot reach a server at {}: {error}", self.target));
         match error.kind() {
             io::ErrorKind::ConnectionRefused => failure.hint(self.target.is_it_running()),
-            _ => failure.hint(format!("{}, the network and firewalls", self.target.check())),
+            _ => failure.hint(format!("{}, and check the network and firewalls", self.target.check())),
         }
     }
 

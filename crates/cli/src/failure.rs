@@ -10,7 +10,7 @@ use tacho_api::printable::printable_lines;
 pub enum Code {
     /// The command was tried and failed.
     Failed = 1,
-    /// The command was not tried: settings or arguments are wrong. Also the exit code of clap.
+    /// The command was not tried: settings or arguments are wrong. clap has the same exit code.
     Usage = 2,
     /// The command did a part of its work. The rest failed, for example because records are broken or were refused.
     Partly = 3,

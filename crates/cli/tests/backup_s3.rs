@@ -194,7 +194,7 @@ fn a_bucket_holds_a_repository() {
     let (code, _, stderr) = service.run(&["backup", "create", data, at]);
     assert_eq!(code, Some(1));
     assert!(
-        stderr.contains("another backup, restore or clean-up uses the backup repository s3://"),
+        stderr.contains("another backup, restore, verify or prune uses the backup repository s3://"),
         "{stderr}"
     );
     service.delete("servers/a/locks/exclusive-other");

@@ -17,8 +17,8 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Number of bodies of [`BODY_BYTES`] that fit into the budget. The budget has 16 times the size limit of a body of records or
-/// of a form, whichever is larger. Here both limits are 1 MiB.
+/// Number of bodies of [`BODY_BYTES`] that fit into the budget. The budget is
+/// `16 * max(limit of a body of records, limit of a form)`. Here both limits are 1 MiB.
 const BODIES: usize = 16;
 const BODY_BYTES: usize = 1 << 20;
 

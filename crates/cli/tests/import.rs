@@ -253,7 +253,7 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
     assert!(!status.success(), "the import was not interrupted, but completed");
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(signal == "-KILL" || said.contains("hint: the same command resumes there"), "{said}");
+    assert!(signal == "-KILL" || said.contains("hint: the same command resumes the import"), "{said}");
 }
 
 #[test]

@@ -416,7 +416,7 @@ fn mistakes_on_the_command_line_have_a_hint() {
     }
 }
 
-/// A running command with --watch. Its output is read line by line. Killed when dropped.
+/// A running command with --watch. Its output is read line by line. It is killed when dropped.
 struct Watch {
     child: Child,
     lists: Receiver<String>,

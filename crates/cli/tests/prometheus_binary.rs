@@ -1,6 +1,7 @@
 //! A real Prometheus scrapes the server, and sends the samples back to it by remote write.
 //!
-//! Needs Debian's package `prometheus`. With `TACHO_TEST_QUICK=1` the test passes without it and reports that it is missing.
+//! The test needs Debian's package `prometheus`. With `TACHO_TEST_QUICK=1` it passes without the package
+//! and reports that the package is missing.
 
 mod support;
 
@@ -8,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use support::{Server, wait_for};
 
-/// A running Prometheus. Killed when dropped.
+/// A running Prometheus; killed when dropped.
 struct Prometheus(Child);
 
 impl Drop for Prometheus {

@@ -47,6 +47,8 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
     assert_eq!(code, 1, "{findings:?}");
     let unknown = of(&findings, "damage").into_iter().filter(|found| found.contains("series-unknown"));
     assert_eq!(unknown.count(), groups.len(), "{findings:?}");
+    let remedies = remedies(&findings, "series-unknown");
+    assert_eq!(remedies, BTreeSet::from(["use tacho repair: it writes the labels again"]));
     assert_eq!(summary["findings"]["lost"]["samples"], 0, "{findings:?}");
     let (code, losses, _) = repair(&damaged, &into);
     assert_eq!((code, losses), (0, vec![]));
@@ -98,6 +100,10 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
         assert_eq!((code, losses.len()), (1, 1), "{name}: {losses:?}");
         assert_eq!(summary["findings"]["lost"]["unknown"], 1, "{name}: {summary}");
         assert!(in_journal.is_subset(&records(&into)), "{name}");
+        std::fs::remove_dir_all(&into).unwrap();
+        let (_, stdout, _) = run(&["repair", damaged.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+        let saved = stdout.lines().find(|line| line.starts_with("saved: ")).unwrap();
+        assert!(saved.ends_with(" calls, all from the journals and none from chunks/"), "{name}: {saved}");
         assert_eq!(tree(&damaged), before, "{name}");
         let (code, findings, _) = check(&into, &[]);
         assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]), "{name}");
@@ -131,6 +137,142 @@ fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
     assert!(damage[1].contains("the newest segment file in chunks/ ends early"), "{damage:?}");
     let (code, stderr) = refused_start(&data);
     assert!(code == Some(1) && stderr.contains("the newest segment file in chunks/ ends early"), "{stderr}");
+}
+
+/// Writes to the front of a file.
+fn spoil(path: &Path) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[..4].fill(b'#');
+    std::fs::write(path, bytes).unwrap();
+}
+
+const SEGMENT: &str = "chunks/00000001.segment";
+
+/// The only journal of a directory.
+fn journal(data: &Path) -> PathBuf {
+    let is_journal = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "journal");
+    files(data).into_iter().find(is_journal).unwrap()
+}
+
+/// A damage that makes the server refuse the directory.
+struct Refused {
+    name: &'static str,
+    damage: fn(&Path),
+    /// A part of the server's message.
+    message: &'static str,
+    /// A finding of the check.
+    kind: &'static str,
+    remedy: &'static str,
+}
+
+const REFUSED: [Refused; 5] = [
+    Refused {
+        name: "journal missing",
+        damage: |data| std::fs::remove_file(journal(data)).unwrap(),
+        message: "is missing, or it was flushed and the newest segment file in chunks/ ends early",
+        kind: "file-missing",
+        remedy: "if the whole file still exists elsewhere, put it back; else restore the data directory from a backup, or use \
+                 tacho repair to keep the rest",
+    },
+    Refused {
+        name: "journal under another name",
+        damage: |data| {
+            std::fs::copy(journal(data), data.join("journal/00000000000000000099.journal")).unwrap();
+        },
+        message: "has the name of another generation: rename it",
+        kind: "file-foreign",
+        remedy: "put the right file back under its name, or use tacho repair",
+    },
+    Refused {
+        name: "segment missing",
+        damage: |data| std::fs::remove_file(data.join(SEGMENT)).unwrap(),
+        message: "segments do not match the manifest",
+        kind: "file-missing",
+        remedy: "put the file back from a backup, or use tacho repair",
+    },
+    Refused {
+        name: "directory in place of a segment",
+        damage: |data| {
+            std::fs::remove_file(data.join(SEGMENT)).unwrap();
+            std::fs::create_dir(data.join(SEGMENT)).unwrap();
+        },
+        message: "it is not a regular file",
+        kind: "file-missing",
+        remedy: "put the file back from a backup, or use tacho repair",
+    },
+    Refused {
+        name: "both copies of the manifest damaged",
+        damage: |data| {
+            spoil(&data.join("chunks/MANIFEST"));
+            spoil(&data.join("chunks/MANIFEST.backup"));
+        },
+        message: "neither MANIFEST nor MANIFEST.backup can be read",
+        kind: "manifest-damaged",
+        remedy: "use tacho repair to keep the records of all segment files that exist, or restore the data directory from a \
+                 backup",
+    },
+];
+
+/// In each case the segment also has a torn end, which a start cuts off only if it does not refuse the directory.
+#[test]
+fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    let write = |second: i64| {
+        let line = format!("m,host=a value={second} {}\n", START + second * SECOND);
+        assert_eq!(server.post("/write", &[], line.as_bytes()).status, 204);
+    };
+    write(1);
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    write(2);
+    server.kill();
+    for Refused { name, damage, message, kind, remedy } in REFUSED {
+        copy(&data, &damaged);
+        let mut file = std::fs::File::options().append(true).open(damaged.join(SEGMENT)).unwrap();
+        std::io::Write::write_all(&mut file, b"torn").unwrap();
+        damage(&damaged);
+        let before = tree(&damaged);
+        let (code, stderr) = refused_start(&damaged);
+        assert_eq!(code, Some(1), "{name}: {stderr}");
+        assert!(stderr.contains(message), "{name}: {stderr}");
+        // The message about a wrong name is the remedy itself.
+        let commands: &[&str] = if kind == "file-foreign" { &[] } else { &["check", "restore", "repair"] };
+        for command in commands {
+            assert!(stderr.contains(&format!("tacho {command}")), "{name}: {command} in {stderr}");
+        }
+        assert_eq!(tree(&damaged), before, "{name}");
+        let (code, findings, _) = check(&damaged, &[]);
+        assert_eq!(code, 1, "{name}: {findings:?}");
+        assert!(remedies(&findings, kind).contains(remedy), "{name}: {findings:?}");
+        let (_, losses, _) = repair(&damaged, &into);
+        let (code, findings, _) = check(&into, &[]);
+        assert_eq!((code, of(&findings, "damage")), (0, vec![]), "{name}: {losses:?}");
+    }
+}
+
+#[test]
+fn the_server_repairs_one_damaged_copy_of_the_manifest() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data);
+    spoil(&data.join("chunks/MANIFEST"));
+    let (code, findings, _) = check(&data, &[]);
+    assert_eq!(code, 1, "{findings:?}");
+    assert_eq!(
+        remedies(&findings, "manifest-damaged"),
+        BTreeSet::from(["start the server: it writes both copies again"])
+    );
+    drop(Server::start(&data));
+    let (_, findings, _) = check(&data, &[]);
+    assert_eq!(remedies(&findings, "manifest-damaged"), BTreeSet::new(), "{findings:?}");
+}
+
+/// The remedies of all findings of a kind.
+fn remedies<'a>(findings: &'a [Value], kind: &str) -> BTreeSet<&'a str> {
+    let of_kind = findings.iter().filter(|finding| finding["kind"] == kind);
+    of_kind.map(|finding| finding["remedy"].as_str().unwrap()).collect()
 }
 
 /// Starts a server that refuses the directory. Returns the exit code and the message.

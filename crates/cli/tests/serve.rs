@@ -142,10 +142,10 @@ fn unknown_environment_variables_are_logged_with_the_nearest_known_ones() {
     let server = Server::from_command(command, data.path()).unwrap_or_else(|(_, log)| panic!("{log}"));
     assert_eq!(server.get("/healthz").status, 200);
     let log = server.log();
-    let expect = "no such environment variable, it is ignored; did you mean TACHO_SERIES_MAX? \
+    let expect = "this environment variable is unknown and ignored; did you mean TACHO_SERIES_MAX? \
                   variable=\"TACHO_SERIE_MAX\"";
     assert!(log.contains(expect), "{log}");
-    assert_eq!(log.matches("no such environment variable").count(), 1, "{log}");
+    assert_eq!(log.matches("this environment variable").count(), 1, "{log}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests a real server on a file system of a few MB that becomes full: new records are refused early, deletion and expiry free
+//! Tests a real server on a file system of 40 MiB that becomes full: new records are refused early, deletion and expiry free
 //! space, and no acknowledged record is lost.
 
 mod support;

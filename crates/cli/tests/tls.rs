@@ -372,6 +372,28 @@ fn a_certificate_that_expires_soon_is_reported() {
     assert!(!plain.get("/metrics").text().contains("tacho_tls_certificate_expires_timestamp_seconds "));
 }
 
+/// `openssl req -x509` makes such certificates by default.
+#[test]
+fn a_server_with_the_certificate_of_an_authority_warns() {
+    let place = tempfile::tempdir().unwrap();
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let pair = Pair { cert: place.path().join("own.cert.pem"), key: place.path().join("own.key.pem") };
+    fs::write(&pair.cert, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&pair.key, key.serialize_pem()).unwrap();
+    fs::set_permissions(&pair.key, Permissions::from_mode(0o600)).unwrap();
+    let warning = "tls-cert is the certificate of an authority (CA:TRUE)";
+    let server = start(&place.path().join("own"), &pair, &[]);
+    assert!(server.log().contains(warning), "{}", server.log());
+    fails(
+        &ask(&https(&server), &[("TACHO_TLS_CA", &pair.cert)]),
+        &["create a server certificate with CA:FALSE"],
+    );
+    let server = start(&place.path().join("signed"), &Authority::new(place.path(), "ca").sign("server"), &[]);
+    assert!(!server.log().contains(warning), "{}", server.log());
+}
+
 #[test]
 fn silent_connections_give_way_to_others() {
     let place = tempfile::tempdir().unwrap();

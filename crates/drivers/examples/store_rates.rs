@@ -1,8 +1,8 @@
-//! Measures rate and CPU time of each step on the embedded driver: append, recovery after a crash, seal, read.
+//! Measures rate and CPU time of each step on the embedded driver: append, read, recovery after a crash, flush, read.
 //!
-//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Each printed line has the wall time and CPU
-//! time of the whole process. The load is 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100),
-//! followed by calls.
+//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. The line of a step has its wall time, and the
+//! CPU time of the process per record. The load is 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and
+//! 100), followed by calls.
 
 use std::path::Path;
 use std::sync::Arc;

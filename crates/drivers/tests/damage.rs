@@ -166,7 +166,7 @@ async fn unsynced_bytes_are_not_copied() {
     let batch = 16 + 19 + 1_000 + 19 + 5;
     let end = std::fs::read(file).unwrap().len() - 16;
     let tear: [Tear<'_>; 4] = [
-        // The process died during the write or just before it.
+        // The process died during the write, before the last byte of the batch or of its head.
         &|bytes| bytes.truncate(end - 1),
         &|bytes| bytes.truncate(end - batch + 15),
         // Only the length of the file reached the disk.

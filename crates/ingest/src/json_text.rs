@@ -1,4 +1,4 @@
-//! How is a text written as a JSON string? Used for the lines of an export and the body of a declared record.
+//! How is a text written as a JSON string? The lines of an export and the body of a declared record use this.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! DATA frames record by record: which records are refused for which reason, and which records are kept. Also round
-//! trips of arbitrary records.
+//! DATA frames record by record: which records are refused for which reason, and which records are kept. Arbitrary
+//! records are encoded and decoded without a change.
 
 use proptest::prelude::*;
 use tacho_ingest::Error;
@@ -334,7 +334,7 @@ fn a_frame_number_too_far_ahead_is_refused() {
         assert_eq!(sequence.take(SEQ_FIRST_MAX), Ok(Numbering::Fresh));
         assert!(sequence.take(SEQ_FIRST_MAX + SEQ_JUMP_MAX + 1).is_err());
     }
-    // Only the first frame of a connection may skip this many numbers.
+    // Only the first frame of a connection may skip more than `SEQ_JUMP_MAX` numbers.
     let mut sequence = Sequence::new(5);
     assert_eq!(sequence.take(5), Ok(Numbering::Repeated));
     assert!(sequence.take(6 + SEQ_JUMP_MAX).is_err());

@@ -10,9 +10,9 @@ use hdrhistogram::Histogram;
 pub struct Failures {
     /// Responses with a status of 400 or above, by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Connections refused, reset or closed before the response was complete.
+    /// Requests without a complete response because the connection was refused, reset or closed.
     pub connection: u64,
-    /// No complete response within the timeout.
+    /// Requests without a complete response within the timeout.
     pub timeout: u64,
 }
 

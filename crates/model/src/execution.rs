@@ -121,7 +121,8 @@ pub enum EventKind {
     Enter(OperationIndex),
     /// The innermost open call returned.
     Exit,
-    /// The innermost open call failed: with an exception, or, for a request, with a status of 500 or above.
+    /// The innermost open call failed: with an exception, or, for a request, with a status of 500 or above or an incomplete
+    /// answer.
     ExitFailed,
 }
 

@@ -1,7 +1,7 @@
 //! Limits on labels and records, each with its unit. A value over a limit is refused with an error that names the value;
 //! it is never truncated silently.
 
-/// Limit on the number of labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a
+/// Limit on the number of labels of one series. Series of real Prometheus setups usually have fewer than 30 labels. 64 leaves a
 /// margin, and bounds the memory that a hostile sender can use.
 pub const LABELS_MAX: usize = 64;
 /// Limit on the bytes of one label name.

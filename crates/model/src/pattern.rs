@@ -54,7 +54,7 @@ impl PatternBudget {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
 
-    /// Takes the cost of a [`Rewrite`] from the budget. The rewrite is compiled later, and only if there are rows to
+    /// Takes the cost of a [`Rewrite`] from the budget. The rewrite is compiled later, and only if there are series to
     /// rewrite. An invalid pattern has cost 0 here, and its error is reported when it is compiled.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
-//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). Used by the server, and by commands that read or fill a data
+//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). The server uses it, and commands that read or fill a data
 //! directory without a server.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_drivers::embedded::Embedded;
+use tacho_drivers::embedded::{Embedded, Surveyed};
 use tacho_model::Clock;
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Options, Store, disk, refuse_emptied};
+use tacho_store::{Options, Store, disk, refuse_emptied, refuse_gaps};
 
 use crate::check::refuse_incomplete;
 use crate::{snapshots, upgrade};
@@ -48,9 +48,12 @@ pub async fn open_with(
     if !Embedded::has_rows(&chunks)? {
         refuse_emptied(&journal)?;
     }
-    let driver = tacho_drivers::open(&format!("embedded:{}", chunks.display())).await?;
+    let surveyed = Surveyed::read(&chunks).await?;
+    // A refused start changes nothing.
+    refuse_gaps(surveyed.driver(), &journal).await?;
+    let driver = Arc::new(surveyed.open().await?);
     let store = Store::open(driver, &journal, options, clock).await?;
-    // Not earlier, so that a directory of a newer version stays unchanged.
+    // Snapshots are not removed earlier, so that a directory of a newer version stays unchanged.
     snapshots::remove_all(data);
     Ok((store, lock))
 }

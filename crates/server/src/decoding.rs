@@ -1,7 +1,8 @@
 //! Memory budget of all request bodies that are being read, queued, decoded, or written to disk.
 //!
 //! Each body takes at most a fixed multiple of its bytes (`tacho_ingest::budget`). This module limits the total. A request
-//! that gets no memory waits for a while; after that it gets 503 with Retry-After.
+//! gets 503 with Retry-After in two cases: there is no memory for its body, or a write got neither a permit nor memory for its
+//! records within [`PATIENCE`].
 //!
 //! Path of one record: `http/body.rs` reads the body of a write or of a form with a [`Hold`] on its bytes. `http/write.rs` and
 //! `http/import.rs` decode the body with a second [`Hold`] on the records. The second one is reduced to the real size of the
@@ -26,13 +27,15 @@ pub const RETRY_AFTER: u64 = 1;
 /// Bytes per permit. A semaphore grants at most 2^32 - 1 permits at once, so one permit per byte would not suffice.
 const UNIT: usize = 1024;
 
-/// No memory became free within [`PATIENCE`].
+/// Why a request must be repeated later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("earlier bodies use all of the {max} bytes of memory for {what}: retry later, or raise {setting}")]
-pub struct Busy {
-    max: usize,
-    what: &'static str,
-    setting: &'static str,
+pub enum Busy {
+    #[error(
+        "earlier bodies leave too little of the {max} bytes of memory for {what}: retry later, or raise {setting}"
+    )]
+    Memory { max: usize, what: &'static str, setting: &'static str },
+    #[error("{WRITES_MAX} writes are being decoded or stored already: retry later")]
+    Writes,
 }
 
 /// The limits on all writes together.
@@ -44,7 +47,7 @@ pub struct Decoding {
 
 impl Decoding {
     /// `bytes_max`: memory limit for the records of all bodies. It is raised if the largest body needs more. The bodies
-    /// themselves may take [`WRITES_MAX`] times the size limit of a write or form.
+    /// themselves may take `WRITES_MAX * max(body_bytes_max, FORM_BYTES_MAX)`.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),
@@ -64,7 +67,7 @@ impl Decoding {
     /// Waits for a write permit.
     pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(|| self.records.busy())
+        turn.ok().and_then(Result::ok).ok_or(Busy::Writes)
     }
 
     /// A reservation for a body that is being read. It is empty at first.
@@ -98,7 +101,7 @@ impl Pool {
     }
 
     const fn busy(&self) -> Busy {
-        Busy { max: self.max, what: self.what, setting: self.setting }
+        Busy::Memory { max: self.max, what: self.what, setting: self.setting }
     }
 }
 
@@ -190,7 +193,7 @@ mod tests {
         let decoding = Decoding::new(0, 1 << 20);
         let mut first = decoding.records(1 << 20).await.unwrap();
         let busy = decoding.records(0).await.map(drop).unwrap_err();
-        assert!(busy.to_string().contains("use all of the 67108864 bytes"), "{busy}");
+        assert!(busy.to_string().contains("leave too little of the 67108864 bytes"), "{busy}");
         // Reducing a reservation releases memory immediately.
         first.shrink(40 << 20);
         let second = decoding.records(0).await.unwrap();

@@ -69,7 +69,11 @@ struct NewRefused(u64, String);
 impl NewRefused {
     fn log(self) {
         let Self(refused, limit) = self;
-        tracing::warn!(refused, limit, "new series are refused, `tacho cardinality` shows their labels");
+        tracing::warn!(
+            refused,
+            limit,
+            "new series are refused; `tacho cardinality` shows the labels of the stored series"
+        );
     }
 }
 

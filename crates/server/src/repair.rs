@@ -35,7 +35,7 @@ pub struct Repaired {
     pub records: [u64; 3],
     pub bytes: u64,
     /// Whether tokens were in use, and their file was damaged or missing. Then a server of the new directory refuses every
-    /// request.
+    /// request that needs a token.
     pub lacks_tokens: bool,
 }
 

@@ -102,7 +102,7 @@ impl Snapshots {
             let file = |PinnedFile { name, bytes }| PinnedFile { name: format!("{folder}/{name}"), bytes };
             files.extend(some.into_iter().map(file));
         }
-        // Linked later than the journals, because the types of the journals' records are in one of these files.
+        // They are linked later than the journals, because the types of the journals' records are in one of these files.
         files.extend(link_side_files(&self.data, &directory)?);
         tracing::info!(snapshot = %id, files = files.len(), "snapshot made for a backup");
         let (generation, offset) = (pinned.generation, pinned.offset);

@@ -1,5 +1,5 @@
-//! Responses of a server while earlier requests hold all of a resource: the memory for decoding, or the permits of merges. A
-//! disk and a driver that block at a gate prolong the earlier requests as long as a test needs.
+//! Tests responses of a server while earlier requests hold all of a resource: the memory for decoding, or the permits of
+//! merges. A disk and a driver that block at a gate prolong the earlier requests as long as a test needs.
 
 #[path = "support/inside.rs"]
 mod inside;

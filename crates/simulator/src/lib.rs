@@ -11,7 +11,7 @@
 //!   disk/         the disk: unsynced bytes and names may be lost, operations fail
 //! ```
 //! One thread does everything (`tacho_store::threads::Threads::One`), on a paused clock. Seed and program therefore
-//! determine each operation of the disk. `cargo xtask simulate` starts it (docs/simulation.md).
+//! determine each operation of the disk. `cargo xtask simulate` starts the simulation (docs/simulation.md).
 
 pub mod disk;
 

@@ -27,7 +27,7 @@ use crate::agent::Frame;
 use crate::check::names;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Bytes on the way in each direction.
+/// Limit on the bytes that are on the way in each direction.
 const ON_THE_WAY_BYTES: usize = 16 << 10;
 /// An agent gives up a connection after this time.
 const PATIENCE: Duration = Duration::from_millis(400);

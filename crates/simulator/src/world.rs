@@ -123,11 +123,15 @@ impl World {
         self.disk.set_capacity(u64::MAX);
     }
 
+    pub async fn open_driver(&self) -> tacho_store::Result<Embedded> {
+        let disk = Arc::new(self.disk.clone());
+        Embedded::open_on(Path::new(CHUNKS), disk, SMALL_SEGMENT_BYTES, Threads::One).await
+    }
+
     /// Opens the store once.
     pub async fn try_open(&mut self) -> tacho_store::Result<(Arc<Store>, Arc<Faulty<Embedded>>)> {
         let disk = Arc::new(self.disk.clone());
-        let driver =
-            Embedded::open_on(Path::new(CHUNKS), disk.clone(), SMALL_SEGMENT_BYTES, Threads::One).await?;
+        let driver = self.open_driver().await?;
         let driver = Arc::new(Faulty::new(driver, driver_faults(&mut self.random)));
         driver.set_quiet(true);
         let options = Options {
@@ -160,7 +164,7 @@ impl World {
     }
 
     /// Opens the store. A failure of the disk is followed by another start.
-    async fn open(&mut self, totals: &mut Totals) -> Result<Open, End> {
+    pub async fn open(&mut self, totals: &mut Totals) -> Result<Open, End> {
         for attempt in 0..ATTEMPTS_MAX {
             let error = match self.try_open().await {
                 Ok((store, driver)) => {

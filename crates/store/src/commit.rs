@@ -68,6 +68,10 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Limit on the samples of one series in one generation. It bounds the memory for encoding the generation and does not
 /// shorten chunks.
 const SERIES_VALUES_MAX: usize = 1 << 18;
+/// Memory of a generation per series with samples, bytes, at which it is sealed, if this is more than `seal_bytes`. Each sealed
+/// series costs a definition in the next journal and a column of a chunk, so it should have many samples. A series of a counter
+/// with 20 samples takes about 90 bytes.
+const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
 
@@ -335,7 +339,8 @@ impl Committer {
         let generations = self.store.generations.read();
         let (active, options) = (generations.active.as_ref()?, &self.store.options);
         let journal = self.writer.as_ref().map_or(0, Writer::length);
-        let full = active.bytes >= options.seal_bytes || active.samples.values_max() >= SERIES_VALUES_MAX;
+        let full = active.bytes >= seal_bytes(options, active.samples.len())
+            || active.samples.values_max() >= SERIES_VALUES_MAX;
         if full || journal >= options.journal_bytes {
             Some(Seal::Size)
         } else if active.since.elapsed() >= options.seal_age {
@@ -370,6 +375,13 @@ impl Committer {
         let through = self.store.generations.read().sealed_through();
         let _ = reply.send(Sealed { through, clean });
     }
+}
+
+/// Memory at which a generation with this number of series of samples is sealed, bytes. At most three eighths of the memory
+/// budget, so that senders need not wait while one generation is flushed and the next one grows.
+fn seal_bytes(options: &Options, series: usize) -> usize {
+    let of_series = series.saturating_mul(SEAL_BYTES_PER_SERIES).min(options.open_bytes_max / 8 * 3);
+    options.seal_bytes.max(of_series)
 }
 
 /// The answer to a batch with frames that were stored before; `None` for a new batch.
@@ -418,4 +430,19 @@ fn answer(append: Append, result: Result<Appended>) {
 /// The error that callers get after the thread has ended.
 pub fn closed() -> Error {
     Error::new(crate::ErrorKind::Closed, "store is closed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_grow_with_their_series_within_the_memory_budget() {
+        let options = Options { seal_bytes: 64, open_bytes_max: 1_600, ..Options::default() };
+        for (series, expect) in [(0, 64), (1, 96), (6, 576), (7, 600), (usize::MAX, 600)] {
+            assert_eq!(seal_bytes(&options, series), expect, "{series} series");
+        }
+        let options = Options { seal_bytes: 900, ..options };
+        assert_eq!(seal_bytes(&options, 4), 900);
+    }
 }

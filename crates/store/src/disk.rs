@@ -97,7 +97,7 @@ pub trait Disk: Send + Sync + 'static {
         std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
     }
 
-    /// Creates a directory that only its owner can enter, and its missing parents. Durable on return.
+    /// Creates a directory that only its owner can enter, and its missing parents. On return they are durable.
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
         make_directory(directory)
     }

@@ -286,7 +286,8 @@ pub trait Driver: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Deletes rows, including damaged ones. A missing row is not an error. Durable like `put`.
+    /// Deletes rows, including damaged ones. A missing row is not an error. On return the deletion is as durable as the
+    /// rows of a `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
     /// Reads a small part of the older data again and compares it with its checksums. [`Driver::health`] then includes

@@ -55,7 +55,7 @@ pub struct Files {
     pub highest: u64,
     /// Bytes of each journal.
     lengths: BTreeMap<u64, u64>,
-    headers: Vec<Header>,
+    headers: Vec<(Found, Header)>,
 }
 
 /// A required journal that is missing or incomplete.
@@ -130,6 +130,8 @@ pub fn gaps<'a>(
 }
 
 impl Files {
+    /// # Errors
+    /// `Io`, and `Version` when a newer version wrote a journal.
     pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
         let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
@@ -151,27 +153,27 @@ impl Files {
             if front != Front::Unborn {
                 files.lengths.insert(found.generation, length);
             }
-            files.headers.extend(front.header().cloned());
+            files.headers.extend(front.header().map(|header| (found.clone(), header.clone())));
         }
         let headers = files
             .headers
             .iter()
-            .flat_map(|h| h.older.iter().map(|older| older.generation).chain([h.generation]));
+            .flat_map(|(_, h)| h.older.iter().map(|older| older.generation).chain([h.generation]));
         files.highest = headers.fold(files.highest, u64::max);
         Ok(files)
     }
 
     /// The identity of the store in the headers of the journals.
     pub fn store(&self) -> Option<u128> {
-        self.headers.first().map(|header| header.store)
+        self.headers.first().map(|(_, header)| header.store)
     }
 
-    /// Whether an operator permitted opening the store without the missing part.
-    fn is_accepted(&self, name: &str) -> bool {
+    /// Whether an operator permitted opening the store without the missing part. Calls `permitted` with the file that permits it.
+    fn is_accepted(&self, name: &str, permitted: fn(&Path)) -> bool {
         let path = self.directory.join(name);
         let accepted = exists(&*self.disk, &path).unwrap_or(false);
         if accepted {
-            tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
+            permitted(&path);
         }
         accepted
     }
@@ -187,16 +189,44 @@ impl Files {
         Error::corrupt(message)
     }
 
+    /// Checks that the journals that will be read belong to this store and have their own names.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn check_headers(&self, flushed: u64, id: Option<u128>) -> Result<()> {
+        let id = id.or(self.store());
+        for (found, header) in self.headers.iter().filter(|(found, _)| found.generation > flushed) {
+            let path = found.path.display();
+            if id.is_some_and(|id| id != header.store) {
+                return Err(Error::invalid("journal belongs to another store").with("path", path));
+            }
+            if header.generation != found.generation {
+                let message = format!(
+                    "journal of generation {} has the name of another generation: rename it",
+                    header.generation
+                );
+                return Err(Error::invalid(message).with("path", path));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full
     /// length.
     ///
     /// # Errors
     /// `Corrupt`; nothing was changed.
-    pub fn check(&self, flushed: u64, known: &[Older], chunks: &BTreeSet<u64>) -> Result<()> {
-        let named = known.iter().chain(self.headers.iter().flat_map(|header| &header.older));
+    pub fn check(
+        &self,
+        flushed: u64,
+        known: &[Older],
+        chunks: &BTreeSet<u64>,
+        permitted: fn(&Path),
+    ) -> Result<()> {
+        let named = known.iter().chain(self.headers.iter().flat_map(|(_, header)| &header.older));
         for gap in gaps(flushed, named, chunks, &self.lengths) {
             let generation = gap.generation();
-            if !self.is_accepted(&lost_name(generation)) {
+            if !self.is_accepted(&lost_name(generation), permitted) {
                 let path = file_path(&self.directory, generation);
                 return Err(self.missing(&gap.what(&path.display()), &lost_name(generation)));
             }
@@ -215,6 +245,7 @@ impl Files {
         journals: Option<&Journals>,
         is_empty: bool,
         forgets: bool,
+        permitted: fn(&Path),
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
         let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
@@ -224,7 +255,7 @@ impl Files {
             }
             return Ok(id);
         }
-        if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST) {
+        if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST, permitted) {
             return Ok(id);
         }
         let what = if emptied { EMPTIED } else { "store has data, but no identity" };
@@ -239,7 +270,7 @@ impl Files {
 /// `Corrupt`, like [`Files::identity`].
 pub fn refuse_emptied(directory: &Path) -> Result<()> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    Files::read(&disk, directory)?.identity(None, true, false).map(drop)
+    Files::read(&disk, directory)?.identity(None, true, false, |_| ()).map(drop)
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) -> Result<()> {
         let index = flusher.index.read();
         let unknown = series.iter().filter(|(kind, id)| !index.is_persisted(*kind, *id));
         let row = |(kind, id): &(Kind, SeriesId)| {
-            index.labels(*id).map(|labels| (*kind, *id, series_row(*kind, *id, &[&**labels])))
+            index.labels(*id).map(|labels| (*kind, *id, series_row(*kind, *id, &[&*labels])))
         };
         unknown.filter_map(row).collect()
     };
@@ -257,7 +257,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) -> Result<()> {
 /// Puts the series rows of the groups whose series of samples are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
-    let newcomers = home::newcomers(&flusher.index.read(), generation);
+    let newcomers = home::newcomers(&flusher.index, generation);
     if newcomers.is_empty() {
         return Ok(());
     }

@@ -97,7 +97,7 @@ pub use memtable::CHUNK_CALLS_MAX;
 pub use options::Options;
 pub use pin::{Pinned, PinnedFile};
 pub use read::{ChunkInfo, Needed};
-pub use recover::draw_id;
+pub use recover::{draw_id, refuse_gaps};
 pub use seal::CHUNK_VALUES_MAX;
 pub use stats::{Stats, Stored};
 pub use store::Store;

@@ -33,6 +33,8 @@ mutations! {
     FlushedBeforeChunks: "a generation is marked as flushed before its chunks are in the driver",
     SegmentNotSynced: "rows of a segment are not synced before the answer",
     EndStatedFirst: "the end of a segment is stated before its bytes are synced",
+    EndNotStated: "the end of the growing segment is not stated",
+    MissingEndNotNoted: "a missing end of a segment is reported by the first start only",
     SegmentNotRenewed: "rows of the newest segment are not made durable at a start",
     FailedAppendNotCut: "the remains of a failed append stay in the segment",
     TornSegmentNotCut: "the torn end of a segment stays in the file",

@@ -13,7 +13,8 @@ use crate::upkeep::{ClockBounds, since_boot};
 
 #[derive(Clone)]
 pub struct Options {
-    /// Memory of the memtable at which a generation is sealed, bytes.
+    /// Memory of the memtable at which a generation is sealed, bytes. With hundreds of thousands of series, it grows to three
+    /// eighths of `open_bytes_max` (`commit.rs`).
     pub seal_bytes: usize,
     /// Size of the journal at which a generation is sealed, bytes. A start after a crash reads all of these bytes.
     pub journal_bytes: u64,

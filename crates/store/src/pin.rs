@@ -54,7 +54,8 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     linked.map_err(|error| match error.kind() {
         ErrorKind::Unsupported | ErrorKind::PermissionDenied | ErrorKind::CrossesDevices => {
             let message = "hard link to this file is not possible: the file belongs to another user, or the file system has no \
-                           hard links: change the owner, or stop the server to back up its directory";
+                           hard links or is not that of the link: change the owner, or stop the server to back up its \
+                           directory";
             Error::invalid(message).with("path", from.display()).caused_by(error)
         }
         _ => Error::io("make hard link", from, error),
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forbidden_link_names_both_causes() {
+    fn a_forbidden_link_names_the_possible_causes() {
         let place = tempfile::tempdir().unwrap();
         // The system answers in the same way (EPERM) for a file of another user.
         let directory = place.path().join("directory");

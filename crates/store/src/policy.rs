@@ -39,7 +39,7 @@ pub struct Policies {
 pub struct Downsampling {
     /// Minimum age of the reduced samples, ns.
     pub after: u64,
-    /// The aggregation. Steps begin at multiples of the step's length.
+    /// The aggregation. Steps end at multiples of the step's length.
     pub to: Aggregation,
 }
 

@@ -14,13 +14,14 @@ use tacho_model::{Families, Kind, Labels, SeriesId, Timestamp};
 use crate::arrival::{Arrival, Origin};
 use crate::commit::number_series;
 use crate::damage::Unreadable;
+use crate::disk::{Disk, RealDisk};
 use crate::driver::{Damaged, Driver, Scan, Scanned};
 use crate::evidence::{Files, Keys};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::group::row::{SeriesRow, decode_series, series_key, series_scan};
 use crate::guarded::Guarded;
 use crate::index::Index;
-use crate::journal::format::HEADER_BYTES;
+use crate::journal::format::{HEADER_BYTES, Older};
 use crate::journal::{self, Contents, Found};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
@@ -50,23 +51,88 @@ pub struct Recovered {
     pub counters: Counters,
 }
 
-pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
-    let facts = store_facts(driver).await?;
-    let keys = Keys::read(driver).await?;
-    let files = Files::read(&options.disk, directory)?;
-    let (sessions, last_session) = load_sessions(driver).await?;
-    let (tombstones, deletions) = load_tombstones(driver).await?;
-    let (index, nameless) = load_index(driver).await?;
-    // Sessions are put after chunks, so a session of a generation proves that all chunks of the generation exist.
-    let flushed = facts.flushed().max(last_session);
-    let is_empty = keys.generations.is_empty() && index.len() == 0 && flushed == 0 && tombstones.is_empty();
-    let id = match facts.id {
-        Some(id) => Some(id),
-        None => files.identity(facts.journals.as_ref(), is_empty, !driver.capabilities().durable)?,
+/// Refuses a store of which a required journal or fact is missing, or whose journals belong to another store. A start calls this
+/// function before it changes the files of the driver. `directory` is the directory of the journals.
+///
+/// # Errors
+/// Like [`crate::Store::open`].
+pub async fn refuse_gaps(driver: &dyn Driver, directory: &Path) -> Result<()> {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    // [`recover`] logs the unreadable rows and the permissions.
+    let base = Base::read(driver, directory, &disk, |_| ()).await?;
+    let is_empty = match base.facts.id {
+        Some(_) => false,
+        None => {
+            let (tombstones, _) = load_tombstones(driver, |_| ()).await?;
+            let (index, _) = load_index(driver, |_| ()).await?;
+            base.is_empty(&index, &tombstones)
+        }
     };
-    let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
-    files.check(flushed, live, &keys.generations)?;
-    let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
+    base.check(driver, is_empty, |_| ()).map(drop)
+}
+
+/// The parts of a store that show whether it is complete.
+struct Base {
+    facts: Facts,
+    keys: Keys,
+    files: Files,
+    sessions: Sessions,
+    /// The last generation in the driver.
+    flushed: u64,
+}
+
+impl Base {
+    async fn read(
+        driver: &dyn Driver,
+        directory: &Path,
+        disk: &Arc<dyn Disk>,
+        tell: fn(&Damaged),
+    ) -> Result<Self> {
+        let facts = store_facts(driver, tell).await?;
+        let keys = Keys::read(driver).await?;
+        let files = Files::read(disk, directory)?;
+        let (sessions, last_session) = load_sessions(driver, tell).await?;
+        // Sessions are put after chunks, so a session of a generation proves that all chunks of the generation exist.
+        let flushed = facts.flushed().max(last_session);
+        Ok(Self { facts, keys, files, sessions, flushed })
+    }
+
+    fn is_empty(&self, index: &Index, tombstones: &Tombstones) -> bool {
+        self.keys.generations.is_empty() && index.len() == 0 && self.flushed == 0 && tombstones.is_empty()
+    }
+
+    /// The required journals that the Meta table names.
+    fn live(&self) -> &[Older] {
+        self.facts.journals.as_ref().map_or(&[], |journals| &journals.live)
+    }
+
+    /// Checks that nothing is missing. Returns the identity of the store; `None` for a new store.
+    fn check(&self, driver: &dyn Driver, is_empty: bool, permitted: fn(&Path)) -> Result<Option<u128>> {
+        let Self { facts, keys, files, flushed, .. } = self;
+        let id = match facts.id {
+            Some(id) => Some(id),
+            None => {
+                let forgets = !driver.capabilities().durable;
+                files.identity(facts.journals.as_ref(), is_empty, forgets, permitted)?
+            }
+        };
+        files.check(*flushed, self.live(), &keys.generations, permitted)?;
+        files.check_headers(*flushed, id)?;
+        Ok(id)
+    }
+}
+
+pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
+    let base = Base::read(driver, directory, &options.disk, tell).await?;
+    let (tombstones, deletions) = load_tombstones(driver, tell).await?;
+    let (index, nameless) = load_index(driver, tell).await?;
+    let is_empty = base.is_empty(&index, &tombstones);
+    let id = base.check(driver, is_empty, |path| {
+        tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
+    })?;
+    let live: Vec<u64> = base.live().iter().map(|older| older.generation).collect();
+    let Base { facts, keys, files, sessions, flushed } = base;
+    let seen = keys.generations.last().copied().into_iter().chain(live);
     let next = next_generation(seen.chain([files.highest, flushed, tombstones.through()]))?;
     let mut recovery = Recovery {
         directory,
@@ -166,7 +232,7 @@ impl Facts {
     }
 }
 
-async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
+async fn store_facts(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
@@ -181,7 +247,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
 }
 
 /// Sessions, and the last generation that has a session.
-async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
+async fn load_sessions(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
@@ -198,7 +264,7 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
 }
 
 /// Deletions, and the unreadable rows of deletions.
-async fn load_tombstones(driver: &dyn Driver) -> Result<(Tombstones, Vec<Damaged>)> {
+async fn load_tombstones(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Tombstones, Vec<Damaged>)> {
     let (mut tombstones, mut damaged) = (Tombstones::default(), Vec::new());
     each_row(driver, tombstones_scan(), |row| {
         match row.inspect_err(tell) {
@@ -212,7 +278,7 @@ async fn load_tombstones(driver: &dyn Driver) -> Result<(Tombstones, Vec<Damaged
 }
 
 /// Loads the index. Also returns the partitions with unknown series.
-async fn load_index(driver: &dyn Driver) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
+async fn load_index(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
     let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
     let mut families = Families::default();
     for shard in 0..=u8::MAX {
@@ -305,7 +371,6 @@ impl Recovery<'_> {
         if contents.never_begun {
             return self.without_header(found, &contents);
         }
-        self.check_header(found, &contents)?;
         self.report(found, &contents);
         // Torn bytes that may have been a whole record are not cut off. The file is kept with them.
         if contents.torn > 0 && !contents.doubtful && !self.options.read_only {
@@ -324,24 +389,6 @@ impl Recovery<'_> {
         generation.journal.damaged =
             (contents.doubtful || !contents.damaged.is_empty()).then(|| contents.lack());
         self.generations.sealed.push_back(Arc::new(generation));
-        Ok(())
-    }
-
-    /// Checks store and generation in the header. A file without a readable header is identified by its name and
-    /// directory.
-    fn check_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
-        let Some(header) = &contents.header else { return Ok(()) };
-        let path = found.path.display();
-        if *self.id.get_or_insert(header.store) != header.store {
-            return Err(Error::invalid("journal belongs to another store").with("path", path));
-        }
-        if header.generation != found.generation {
-            let message = format!(
-                "journal of generation {} has the name of another generation: rename it",
-                header.generation
-            );
-            return Err(Error::invalid(message).with("path", path));
-        }
         Ok(())
     }
 

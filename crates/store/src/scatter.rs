@@ -1,8 +1,8 @@
 //! Counts the chunks that the times of records need, and selects the records that the limit on chunks refuses.
 //!
-//! A chunk spans at most two days. Records that are further apart need separate chunks, and a driver may keep the key
-//! of every chunk in memory. A megabyte of such samples can need 100,000 chunks. Live records enter a new window of two
-//! days only every two days, and therefore need almost no extra chunks.
+//! A chunk that a flush writes spans at most two days, except a chunk of long calls. Records that are further apart need
+//! separate chunks, and a driver may keep the key of every chunk in memory. A megabyte of such samples can need 100,000
+//! chunks. Live records enter a new window of two days only every two days, and therefore need almost no extra chunks.
 //!
 //! Path of one record. Before: `intake.rs` received its batch. After: `commit.rs` writes it to the journal.
 
@@ -43,7 +43,8 @@ impl Walk {
     }
 }
 
-/// Number of times that are in another window than the time before them. The number of chunks is at most one more.
+/// Number of times that are in another window than the time before them. The times need at most one chunk more than this
+/// number. The limits on the records and bytes of a chunk may cause further chunks.
 pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
     let Some(first) = times.next() else { return 0 };
     let mut walk = Walk::from(first);

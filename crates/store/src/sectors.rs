@@ -30,8 +30,9 @@ pub type ReadAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<usize>;
 pub struct Readable {
     /// Number of requested bytes that are before the end of the file.
     pub length: usize,
-    /// Unreadable ranges, and the first error.
+    /// Unreadable ranges.
     pub bad: Vec<Range<u64>>,
+    /// The first error.
     pub error: Option<io::Error>,
 }
 
@@ -48,7 +49,7 @@ impl Readable {
 /// Fills `bytes` from `offset` on. Unreadable sectors and bytes after the end of the file become zeros.
 ///
 /// # Errors
-/// All errors that are not caused by a bad sector.
+/// All errors that are not caused by a bad sector or an interrupted call.
 pub fn read_sectors(read: ReadAt<'_>, bytes: &mut [u8], offset: u64) -> io::Result<Readable> {
     let mut readable = Readable::default();
     let total = bytes.len();

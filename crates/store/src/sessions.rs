@@ -162,7 +162,7 @@ mod tests {
         sessions.take(origin(1, 1), 1);
         sessions.take(origin(3, 3), 1);
         assert_eq!(standings(&sessions, &asked[..5]), [Repeated; 5]);
-        // A batch of an older version includes all numbers up to its own.
+        // A batch of an older agent includes all numbers up to its own.
         sessions.take(origin(0, 9), 1);
         assert_eq!(standings(&sessions, &[(8, 8)]), [Repeated]);
         let forgotten: usize = (6..60).map(|n| sessions.take(origin(2 * n, 2 * n), 1)).sum();

@@ -193,7 +193,7 @@ impl Store {
 
     /// The labels of a series.
     pub fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
-        self.intake.index.read().labels(id).cloned()
+        self.intake.index.read().labels(id)
     }
 
     /// Sorted label names of the series of a kind. With selectors, only the names in series that at least one selector

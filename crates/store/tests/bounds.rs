@@ -1,4 +1,5 @@
-//! Series and labels above the limits: which ones are refused, the messages, and that other records are kept.
+//! Tests the limits on series, labels and chunks: which records are refused, with which messages, and that other records
+//! are kept.
 
 mod common;
 

@@ -190,7 +190,7 @@ async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
         };
         for bit in 0..row.value.len() * 8 {
             let chunk = row.value.windows(4).position(|window| window == b"TCHK").unwrap();
-            // Not tried in the version bytes, because reads fail if a chunk or prefix has a newer
+            // An unnoticed flip in a version byte is not tried, because reads fail if a chunk or prefix has a newer
             // version.
             let versions = [4, chunk + 4];
             let unnoticed = (!versions.contains(&(bit / 8))).then_some(Wound::Unnoticed(bit));

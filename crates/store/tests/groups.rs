@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use common::{Bench, labels, samples};
-use tacho_model::{Batch, SeriesId, TimeRange, Value, Windows};
+use tacho_model::{Batch, Labels, Sample, SampleSeries, SeriesId, TimeRange, Value, Windows};
 use tacho_store::driver::{Capabilities, Delete, Driver, Info, Row, RowStream, Scan, Table};
 use tacho_store::{Error, ErrorKind, MemoryDriver, Options, Piece, ReadReport, Result, Store};
 
@@ -76,6 +76,47 @@ async fn series_with_the_same_times_share_a_row_that_is_read_once() {
     for name in names {
         let chunks = store.chunks(tacho_model::Kind::Sample, common::id(name)).await.unwrap();
         assert_eq!(chunks.iter().map(|chunk| chunk.header.count).collect::<Vec<_>>(), [20, 20, 20], "{name}");
+    }
+}
+
+/// One sample at `at` of each of 640 pods.
+fn round(at: i64) -> Batch {
+    let pod = |number: u32| {
+        let pod = format!("checkout-{}-{number:05}", number.wrapping_mul(2_654_435_761));
+        let labels = Labels::new([("__name__", "req_n"), ("path", "/api/v1/orders"), ("pod", &pod)]).unwrap();
+        let value = Value::F64(f64::from(number % 100));
+        SampleSeries { labels: Arc::new(labels), samples: vec![Sample { at, value }] }
+    };
+    Batch { samples: (0..640).map(pod).collect(), ..Batch::default() }
+}
+
+#[tokio::test]
+async fn series_of_one_round_share_rows_from_the_first_sample_on() {
+    let driver = Arc::new(MemoryDriver::new());
+    let bench = Bench::with(driver.clone(), Options::default());
+    let store = bench.open().await;
+    for at in 0..3 {
+        let batch = round(at);
+        store.append(batch.clone(), None).await.unwrap();
+        store.flush().await.unwrap();
+        let chunks = rows(&driver, Table::Chunks);
+        assert_eq!((rows(&driver, Table::Series).len(), chunks.len()), (10, 10 * (at as usize + 1)));
+        let bytes: usize =
+            chunks.iter().map(|row| row.partition.len() + row.clustering.len() + row.value.len()).sum();
+        let samples = 640 * (at as usize + 1);
+        assert!(bytes < 8 * samples, "{bytes} bytes of {samples} samples");
+        let room = AtomicUsize::new(usize::MAX);
+        for series in &batch.samples {
+            let answer = store.read_samples(&[series.labels.id()], ALL, None, &room).await.unwrap();
+            assert_eq!(answer.samples().len(), at as usize + 1);
+            assert_eq!(answer.samples().last(), series.samples.last());
+        }
+    }
+    drop(store);
+    let store = bench.open().await;
+    assert_eq!(store.series_count(), [640, 0, 0]);
+    for series in &round(0).samples {
+        assert_eq!(store.labels_of(series.labels.id()).unwrap(), series.labels);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Full disks, failing deletes, jumping clocks. The store refuses or waits, reports the condition, and recovers without a
-//! restart.
+//! Tests full disks, frames out of order, failing deletes and verifications, and jumping clocks. The store refuses or
+//! waits, reports the condition, and recovers without a restart.
 
 mod common;
 

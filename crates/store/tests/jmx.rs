@@ -1,4 +1,4 @@
-//! Counters of a real Java program. Most of them change so rarely that they do not look like counters. A rule on values
+//! Tests counters of a real Java program. Most of them change so rarely that they do not look like counters. A rule on values
 //! must not change their rates.
 
 mod common;

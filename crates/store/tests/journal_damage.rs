@@ -1,4 +1,4 @@
-//! Damage of the journal and of the facts about generations. One flipped bit loses at most one record. Acknowledged
+//! Tests damage of the journal and of the facts about generations. One flipped bit loses at most one record. Acknowledged
 //! records are never lost without a report. No generation number is used twice.
 
 mod common;

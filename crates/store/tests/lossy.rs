@@ -215,7 +215,7 @@ async fn a_resent_batch_with_moved_times_is_stored_once() {
     assert_eq!(values(&store, "m", ALL).await, once, "flushed");
     store.merge_all().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, once, "merged");
-    // A part of the batch with other values. The values written last are returned.
+    // A part of the batch is sent with other values. The values written last are returned.
     let part: Points = points[4_000..4_100].iter().map(|(at, value)| (*at, value + 0.5)).collect();
     feed(&store, &[(&part, false)]).await;
     for merged in [false, true] {
@@ -287,7 +287,7 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Batches in any order of time, each sent at least once.
+    /// Sends batches in any order, each at least once.
     #[test]
     fn increases_of_counters_with_restarts_are_exact(
         seed in any::<u64>(),
@@ -309,7 +309,7 @@ proptest! {
         }));
     }
 
-    /// Batches that overlap, in any order, each sent at least once.
+    /// Sends batches that overlap, in any order, each at least once.
     #[test]
     fn resent_samples_with_moved_times_are_stored_once(
         seed in any::<u32>(),
@@ -324,7 +324,7 @@ proptest! {
             let jitter = period * spread / 100 * (by_chance % 1_000) as i64 / 1_000;
             ((n * period + jitter) * MS, (by_chance >> 40) as f64)
         };
-        // Batches of adjacent samples, of every sixth sample, or of runs. Some samples are in two batches.
+        // Each batch has adjacent samples, every sixth sample, or runs of seven samples. Some samples are in two batches.
         let mut batches = vec![Points::new(); 6];
         for n in 0..600 {
             let to = match deal { 1 => n / 100, 2 => n % 6, _ => n / 7 % 6 } as usize;

@@ -143,7 +143,7 @@ async fn failed_merges_are_repeated_less_and_less_often() {
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     let all = driver.scans() - before;
     assert!(first > 2 && all > first, "{first} scans, then {all}");
-    // Waits of 100 ms that double up to 30 s. Waits that do not double would permit 36,000 scans.
+    // The waits double from 100 ms up to 30 s. Waits that do not double would permit 36,000 scans.
     assert!(all < 1_000, "{all} scans in an hour");
     driver.set(Refuses::Nothing);
     tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,4 +1,4 @@
-//! Merges, retention, downsampling and deletions. All other records stay unchanged.
+//! Tests merges, retention, downsampling and deletions. Records that no rule and no deletion concerns stay unchanged.
 
 mod common;
 

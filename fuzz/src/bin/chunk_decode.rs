@@ -1,4 +1,5 @@
-//! The decoder of chunks of version 1 never panics. Decoded records are valid, and can be encoded and decoded again.
+//! The decoder of chunks of version 1 never panics. Decoded records are valid. Entries and executions can be encoded
+//! again, to a chunk that opens.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -47,7 +48,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Sets the version, the kind, the reserved bytes and both checksums to valid values (`docs/format/chunk.md`).
+/// Makes the prefix valid: magic bytes, version, kind, reserved bytes, header length and both checksums (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
     prefix[..5].copy_from_slice(b"TCHK\x01");

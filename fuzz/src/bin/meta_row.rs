@@ -1,5 +1,6 @@
 //! The decoders of chunk keys and of rows of the Meta table never panic, and need memory in proportion to the row. A
-//! decoded row is encoded to a row with the same content. An error names the row.
+//! decoded row is encoded to a row with the same content. An error of a session, a life or a
+//! tombstone names the row.
 #![no_main]
 
 use bytes::Bytes;

@@ -65,7 +65,7 @@ fn labels(value: &str) -> Arc<Labels> {
     Arc::new(Labels::new([("__name__", "x"), ("a", value), ("le", value)]).unwrap())
 }
 
-/// A gauge with a gap, NaN and a staleness marker.
+/// A gauge with a gap, NaN, a staleness marker and an infinity.
 fn samples(count: usize) -> (Vec<i64>, Vec<f64>) {
     let at = (0..count).map(|i| (i as i64 + i64::from(i > 20)) * 10 * SECOND).collect();
     let value = |i: usize| match i {

@@ -22,7 +22,7 @@ const TABLES: [Table; 3] = [Table::Chunks, Table::Series, Table::Meta];
 /// Limits on an assembled file, so that one input takes little time.
 const FILE_BYTES_MAX: usize = 16 << 10;
 const STEPS_MAX: usize = 64;
-/// The number of flipped bits as which other damage counts.
+/// Damage other than flipped bits counts as this number of flipped bits.
 const MANY: usize = 100;
 /// Memory of an open directory without its rows.
 const MEMORY_BYTES: usize = 4 << 20;

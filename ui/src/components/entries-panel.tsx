@@ -111,7 +111,7 @@ function Filter({ selector, contains }: { selector: string; contains: string }) 
   );
 }
 
-/** A table of members if every entry is an object, otherwise the text. */
+/** A column per member if every entry is an object and there are not too many members, otherwise a column with the text. */
 function columnsOf(rows: readonly EntryRow[], chosen: string | null, forms: readonly RecordForm[]): Column<EntryRow>[] {
   const time: Column<EntryRow> = {
     id: 'time',

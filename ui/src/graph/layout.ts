@@ -93,7 +93,7 @@ export function pathOf(points: readonly Point[]): string {
     .join('');
 }
 
-/** Line width, 1 to 6: grows with the square of the logarithm of the number of calls, because counts differ by powers of ten. */
+/** Line width, 1 to 6: 1 + 5 (ln count / ln most)², because counts differ by powers of ten. `most` is the largest count. */
 export function strokeOf(count: number, most: number): number {
   return most <= 1 ? 1.5 : 1 + 5 * (Math.log(Math.max(count, 1)) / Math.log(most)) ** 2;
 }

@@ -1,11 +1,11 @@
-// The current page. All state is behind the # of the address, so that an address can be shared.
+// The current page. The part of the address behind the # holds its state, so that an address can be shared.
 import { useEffect, useState } from 'preact/hooks';
 import { formatPlace, parsePlace, withChanges, type Changes, type Place } from './place';
 
 /** Parameters kept when another page opens. */
 const CARRIED = ['range', 'from', 'to', 'refresh'];
 
-/** Address of another page: keeps the time range, resets everything else. */
+/** Address of another page: keeps the time range and the refresh interval, resets all other parameters. */
 export function linkTo(path: string[], changes: Changes = {}): string {
   const carried = new URLSearchParams();
   const here = parsePlace(window.location.hash).params;

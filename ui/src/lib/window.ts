@@ -9,7 +9,7 @@ export type { WindowState };
 
 const now = new Store(Date.now() / 1000);
 
-/** Moves "now" forward: all requests of the page are repeated. */
+/** Moves "now" forward. A page whose range ends now repeats its requests. */
 export function refreshNow(): void {
   now.set(Date.now() / 1000);
 }

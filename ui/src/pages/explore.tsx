@@ -129,7 +129,7 @@ function Queries({ applied, answers, window: range, step }: QueriesProps) {
           </button>
           <StepChoice step={step} />
           <span class="faint keys-hint">
-            <kbd>Enter</kbd> runs <kbd>Shift Enter</kbd> new line <kbd>Ctrl Space</kbd> completes
+            <kbd>Enter</kbd> runs <kbd>Shift Enter</kbd> starts a line <kbd>Ctrl Space</kbd> completes
           </span>
         </div>
       </div>

@@ -185,7 +185,7 @@ function hostsText(hosts: string[]): string {
   return hosts.length > 2 ? `${hosts.slice(0, 2).join(', ')} and ${hosts.length - 2} more` : hosts.join(', ');
 }
 
-/** The operations with most self time, over all services. */
+/** The operations with most self time, over all services that match the search. */
 function HotOperations({ window: state, needle }: { window: WindowState; needle: string }) {
   const operations = useResource(`operations||${state.start}|${state.end}`, (signal) =>
     api.operations(null, state, signal),
@@ -197,7 +197,7 @@ function HotOperations({ window: state, needle }: { window: WindowState; needle:
   if (operations.error !== null) return <Failure error={operations.error} />;
   if (rows.length === 0) return null;
   return (
-    <Panel title="Where the time goes" aside={<span class="faint">{HOT} operations with most self time</span>}>
+    <Panel title="Where the time goes" aside={<span class="faint">{rows.length} operations with most self time</span>}>
       <OperationsTable rows={rows} window={state} several sort="self" param="by" />
     </Panel>
   );

@@ -69,7 +69,7 @@ export function zoom(view: View, whole: View, factor: number, around: number): V
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
 }
 
-/** The frame under a point, or at most `slack` beside it; -1 for none. If frames overlap, the frame drawn last. */
+/** The frame under a point, or at most `slack` beside it; -1 for none. If frames overlap, it is the frame drawn last. */
 export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
   let found = -1;
   frames.forEach((frame, index) => {

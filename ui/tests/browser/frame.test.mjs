@@ -13,7 +13,7 @@ const PAGES = ['#/services', '#/services/bulletin-board', '#/explore?q=time()', 
 /** A window in which nothing was recorded. */
 const PAST = 'from=1000000000&to=1000003600';
 
-test('keyboard navigation from the overview to a trace', async () => {
+test('keys lead from the overview to a trace', async () => {
   const { page, faults, close } = await open(browser, '#/services?range=15m');
   await page.locator('tbody tr').first().waitFor();
   await page.keyboard.press('Tab');

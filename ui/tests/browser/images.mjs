@@ -15,7 +15,7 @@ async function draw(browser, place, name, ready) {
   await close();
 }
 
-/** Id of the trace of a search, of median duration: a search calls all layers, and takes long enough to show them. */
+/** Id of the trace with the median duration of all searches. A search calls all layers, and takes long enough to show them. */
 async function goodTrace() {
   const answer = await fetch(
     `${URL_BASE}/api/traces?limit=500&min_duration=0.0005&operation=${encodeURIComponent('GET /search')}`,

@@ -77,7 +77,7 @@ test('a mark of the scatter opens its trace; a box narrows the search', async ()
   await close();
 });
 
-test('one trace: figures, icicle, tree by keyboard, details', async () => {
+test('a trace shows its figures, icicle and details, and keys move in its tree', async () => {
   const { page, faults, close } = await open(browser, '#/traces?range=15m&outcome=ok');
   await page.locator(`${rows} a.name`).first().click();
   await page.locator('.waterfall .span-row').first().waitFor();

@@ -24,7 +24,7 @@ const PATH_CHARS_MAX = 256;
 const routes = new Map();
 
 /**
- * The methods allowed in names; a client can send any word.
+ * The method if it is a known one, otherwise `OTHER`: a client can send any word.
  * @param {string | undefined} method
  */
 export function knownMethod(method) {

@@ -1,5 +1,5 @@
 // Records requests sent by `fetch` or undici. Uses the channels of undici, also those of the copy of undici inside Node.
-// Otherwise like `http-client.js`. After: `../record/recorder.js`.
+// Otherwise it works like `http-client.js`. After: `../record/recorder.js`.
 
 import diagnostics from 'node:diagnostics_channel';
 import { current } from '../record/context.js';

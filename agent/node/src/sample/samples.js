@@ -40,7 +40,7 @@ export class Samples {
     const whole = typeof value === 'bigint';
     if (!whole && typeof value !== 'number') {
       this.totals.samplesDropped++;
-      this.log.sayOnce('sample value', `a sample's value is a number, not ${typeof value}: ${describe(labels)}`);
+      this.log.sayOnce('sample value', `a sample's value must be a number, not ${typeof value}: ${describe(labels)}`);
       return;
     }
     this.#write(labels, whole ? VALUE.I64 : VALUE.F64, value);
@@ -110,17 +110,17 @@ export class Samples {
 /** @param {[string, string][]} pairs @returns {string | null} */
 function faultOf(pairs) {
   if (pairs.length > LABELS_MAX) {
-    return `${pairs.length} labels, at most ${LABELS_MAX}`;
+    return `${pairs.length} labels, at most ${LABELS_MAX} are allowed`;
   }
   if (!pairs.some(([name, value]) => name === '__name__' && value !== '')) {
     return 'no __name__';
   }
   for (const [name, value] of pairs) {
     if (name === '' || Buffer.byteLength(name) > LABEL_NAME_BYTES_MAX) {
-      return `a label's name has 1 to ${LABEL_NAME_BYTES_MAX} bytes`;
+      return `a label's name must have 1 to ${LABEL_NAME_BYTES_MAX} bytes`;
     }
     if (Buffer.byteLength(value) > LABEL_VALUE_BYTES_MAX) {
-      return `a label's value has at most ${LABEL_VALUE_BYTES_MAX} bytes`;
+      return `a label's value may have at most ${LABEL_VALUE_BYTES_MAX} bytes`;
     }
   }
   return null;

@@ -4,7 +4,7 @@
 import * as messages from '../messages.js';
 
 const REPEAT_MS = 60_000;
-const REMEDY = 'raise pending or queue';
+const REMEDY = 'wrap fewer functions, or raise pending or queue';
 
 export class Drops {
   /**

@@ -1,5 +1,5 @@
-// Writes the primitive types of the protocol. A growing buffer; numbers are little endian. Before: `segment.js`, `records.js`,
-// `dictionary.js`. After: `frame.js`.
+// Writes the primitive types of the protocol into a growing buffer. Numbers of fixed length are little endian, ids big endian.
+// Before: `segment.js`, `records.js`, `dictionary.js`. After: `frame.js`.
 
 import { Buffer } from 'node:buffer';
 

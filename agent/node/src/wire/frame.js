@@ -97,7 +97,7 @@ export class FrameReader {
       throw new Damaged(messages.SERVER_IS_HTTP);
     }
     if (length > FRAME_BODY_BYTES_MAX) {
-      throw new Damaged(`frame of ${length} bytes, at most ${FRAME_BODY_BYTES_MAX}`);
+      throw new Damaged(`frame of ${length} bytes, at most ${FRAME_BODY_BYTES_MAX} are allowed`);
     }
     const end = FRAME_HEADER_BYTES + length;
     if (rest.length < end) {

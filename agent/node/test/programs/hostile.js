@@ -1,4 +1,4 @@
-// Values that are too long, too many or invalid.
+// Records values that are too long, too many or invalid.
 
 import http from 'node:http';
 import { entry, record, sample } from 'tachograph';

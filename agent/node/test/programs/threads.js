@@ -1,4 +1,4 @@
-// Calls in a worker thread.
+// Records calls in the main thread and in a worker thread.
 
 import { Worker, isMainThread } from 'node:worker_threads';
 import { record } from 'tachograph';

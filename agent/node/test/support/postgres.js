@@ -1,5 +1,5 @@
-// A real PostgreSQL for the test in a new directory, deleted on close. PostgreSQL refuses to run as root, so root switches to
-// another user.
+// A real PostgreSQL for the tests, in a new directory that is deleted on close. PostgreSQL refuses to run as root, so root
+// switches to another user.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -7,7 +7,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The directory of the server's programs. Debian has one per version, outside of PATH; the newest is used, else PATH. */
+/** The directory of the server's programs. Debian has one per version, outside of PATH; the newest is used. Otherwise PATH is
+ * searched. */
 function programs() {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];

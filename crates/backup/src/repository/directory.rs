@@ -139,7 +139,7 @@ impl Place for Directory {
     fn lock(&self, lock: Lock) -> Result<Guard> {
         match lock {
             Lock::Exclusive => Ok(Box::new(DirectoryLock::acquire(&self.path)?)),
-            // Changes nothing: the repository may be on a read-only medium.
+            // A shared lock changes nothing, because the repository may be on a read-only medium.
             Lock::Shared => Ok(Box::new(DirectoryLock::share(&self.path)?)),
         }
     }
@@ -181,7 +181,9 @@ impl Incoming for NewFile<'_> {
         self.file.sync_all().map_err(|e| Error::io("sync", &self.path, e))?;
         let found = self.read_back().map_err(|e| Error::io("read back", &self.path, e))?;
         if found != hash {
-            let message = format!("wrote bytes with the hash {hash} and read back {found}: check the disk");
+            let message = format!(
+                "wrote bytes with the hash {hash}, read back bytes with the hash {found}: check the disk"
+            );
             return Err(Error::corrupt(message).with("path", self.path.display()));
         }
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);

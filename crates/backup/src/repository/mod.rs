@@ -37,8 +37,8 @@ pub trait Place: Send + Sync {
     /// The address, for messages.
     fn location(&self) -> String;
 
-    /// Names and lengths of all files below a folder; empty if there is no such folder. For the empty name, which
-    /// is the whole repository: only the names directly in it, of files and folders.
+    /// Names and lengths of all files below a folder; empty if there is no such folder. The empty name stands for the whole
+    /// repository; the list then has only the files and folders directly in it.
     fn list(&self, folder: &str) -> Result<Vec<(String, u64)>>;
 
     /// Opens a file. Returns its length and its content; `None` if there is no such file.
@@ -155,7 +155,10 @@ impl Repository {
         self.place.lock(lock).map_err(|error| match error.kind() {
             ErrorKind::Locked => Error::new(
                 ErrorKind::Locked,
-                format!("another backup, restore or clean-up uses the backup repository {}", self.location()),
+                format!(
+                    "another backup, restore, verify or prune uses the backup repository {}",
+                    self.location()
+                ),
             ),
             _ => error,
         })

@@ -3,7 +3,7 @@
 //! | in a directory | in a bucket |
 //! |---|---|
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
-//! | lock by the operating system | objects in `locks/` that their process renews; without renewal one counts for ten minutes |
+//! | lock by the operating system | objects in `locks/`, each renewed by its process; without renewal a lock counts for ten minutes |
 //!
 //! Files are sent and received in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.
@@ -264,10 +264,10 @@ impl Incoming for Upload<'_> {
         self.is_stored = true;
         let found = self.read_back()?;
         if found != hash {
-            let message = format!("wrote bytes with the hash {hash} and read back {found}");
+            let message = format!("wrote bytes with the hash {hash}, read back bytes with the hash {found}");
             return Err(Error::corrupt(message).with("object", &self.name));
         }
-        // The copy counts: from then on the file exists.
+        // The copy gives the file its name, so this process must still have the lock.
         self.place.confirm_lock()?;
         let (from, to) = (self.place.path(&self.name), self.place.path(name));
         let copied = self.place.runtime.block_on(self.place.store.copy(&from, &to));

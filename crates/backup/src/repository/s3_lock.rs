@@ -182,7 +182,7 @@ impl Own {
     }
 }
 
-/// A lock. Dropping it removes it.
+/// A lock of the repository. Dropping this value removes the lock.
 struct Held {
     runtime: Arc<Runtime>,
     own: Own,

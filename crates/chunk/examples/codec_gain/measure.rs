@@ -11,8 +11,9 @@ use tacho_chunk::{
 use crate::common::{self, logs, web};
 use crate::sets::{Data, Set};
 
-/// Number of values per series and of series per chunk, as the store writes them.
+/// Number of values per series in a chunk, as in the store's merges.
 const VALUES: usize = 8_192;
+/// Number of series per chunk, as in the store's merges.
 const MEMBERS: usize = 64;
 /// Number of runs. Only the fastest run counts, because other programs may have delayed the other runs.
 const RUNS: usize = 3;
@@ -37,7 +38,7 @@ pub struct Result {
     pub name: String,
     pub all: Costs,
     pub without: Vec<(Choice, Costs)>,
-    /// Costs with a requested compression and all codecs of `all`.
+    /// Costs with each requested compression. The permitted choices are those of `all`.
     pub requested: Vec<(Compression, Costs)>,
 }
 
@@ -47,7 +48,7 @@ pub fn size(set: &Set, base: CodecSet) -> Result {
     Result { name: set.name.clone(), all, without: vec![], requested: vec![] }
 }
 
-/// Encodes a set with the choices of `base`, and without each of them.
+/// Encodes a set with the choices of `base`, again without each of them, and again with each requested compression.
 pub fn gains(set: &Set, base: CodecSet) -> Result {
     let choices = CodecSet::choices().filter(|choice| base.without(*choice) != base);
     let with = |codecs, compression| costs(set, Encoding { codecs, compression, ..Encoding::default() });

@@ -12,13 +12,13 @@ use crate::common::{columns, logs, web};
 /// Number of values per series in a chunk, as in the store's merges.
 const CHUNK: usize = 8_192;
 
-/// A data set. Each set is one column of the tables.
+/// A data set. Each set is a row of the first table, and a column of the last two tables.
 pub struct Set {
     pub name: String,
     pub data: Vec<Data>,
 }
 
-/// Records that are encoded together, one chunk after the other.
+/// Records of one kind, which are encoded into one or several chunks.
 pub enum Data {
     /// Series with the same strictly ascending times, in ns.
     Samples {

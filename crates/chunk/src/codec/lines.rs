@@ -98,7 +98,8 @@ impl Parsed {
     }
 }
 
-/// The slope of the line after `start`. A slope is new only if two steps share it; otherwise the step is a single jump.
+/// The slope of the line that begins at `start`. It is the next step if the step after it is equal. Otherwise it is the old
+/// slope.
 fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
     match after {
         [a, b, ..] if b.wrapping_sub(*a) == a.wrapping_sub(start) => a.wrapping_sub(start),

@@ -48,8 +48,8 @@ impl<'a> Look<'a> {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
     }
 
-    /// Whether a codec with a poor estimate may still need less than `bytes`. Determined by encoding a part of the
-    /// column.
+    /// Whether a codec with a poor estimate may still need less than `bytes`. For a long column, this is determined by
+    /// encoding a part of it.
     #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
     pub(super) fn is_missed(&self, codec: &dyn Codec, bytes: f64) -> bool {
         let words = self.numbers.words;

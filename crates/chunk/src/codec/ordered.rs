@@ -12,8 +12,8 @@ pub(super) struct Ordered;
 /// encoding those takes less space.
 const PAYS_ABOVE: f64 = 16.0;
 
-/// The rank of a float among all floats, as a signed integer. The bits of negative floats are inverted. The order is that
-/// of IEEE 754 (5.10).
+/// The rank of a float among all floats, as a signed integer. All bits of a negative float except the sign are inverted. The
+/// order is that of IEEE 754 (5.10).
 pub(super) const fn rank(word: u64) -> u64 {
     let below = (word.cast_signed() >> 63).cast_unsigned();
     word ^ (below >> 1)

@@ -83,7 +83,8 @@ impl ExecutionBlock {
         Self::default()
     }
 
-    /// An empty block with room for as much as `filled` holds. This avoids repeated reallocation while the block grows.
+    /// An empty block with capacity for the rows, times, ages and values of `filled`. This avoids repeated reallocation while
+    /// the block grows.
     #[must_use]
     pub fn as_large_as(filled: &Self) -> Self {
         Self {

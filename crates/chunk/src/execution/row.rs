@@ -105,7 +105,7 @@ impl RowRef<'_> {
         self.row.start
     }
 
-    /// Index of the first call entered in this row.
+    /// Number in its segment of the first call that is entered in this row.
     pub const fn first_call(&self) -> u32 {
         self.row.first_call
     }
@@ -168,8 +168,7 @@ impl RowRef<'_> {
         }
     }
 
-    /// Makes the checks of [`Segment::check`] that do not concern the shape: times must not overflow, and the trace id
-    /// must not be zero.
+    /// Makes two checks of [`Segment::check`]: times must not overflow, and the trace id must not be zero.
     pub(super) fn check(&self) -> Result<(), SegmentError> {
         let total = self.deltas().iter().try_fold(0u64, |sum, delta| sum.checked_add(*delta));
         let end =

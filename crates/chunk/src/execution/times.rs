@@ -11,7 +11,7 @@ use super::shape::Shape;
 
 /// Minimum number of values that justifies the tables of a column.
 const GROUP_TIMES_MIN: usize = 1_024;
-/// Approximate number of columns of times in a chunk. The format permits more (`CHUNK_TIME_GROUPS_MAX`).
+/// Approximate maximum number of columns of times in a chunk. The format permits more (`CHUNK_TIME_GROUPS_MAX`).
 const GROUPS: usize = 64;
 /// Marks the start of a row, before its first event.
 const BEGIN: u64 = u64::MAX;
@@ -87,8 +87,8 @@ fn logarithm(time: u64) -> u64 {
     (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
-/// Assigns each context to a group. Contexts are sorted by their mean, and a new group starts when the current one has
-/// enough times. Returns the group of each context, and the number of groups.
+/// Assigns each context to a group. Contexts are sorted by their mean. A new group starts when the current one has enough
+/// times, and at the first mean above 0. Returns the group of each context, and the number of groups.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();
     let enough = GROUP_TIMES_MIN.max(total.div_ceil(GROUPS));

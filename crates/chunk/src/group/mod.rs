@@ -10,7 +10,8 @@ mod read;
 pub use self::encode::{GroupColumn, encode_group, encode_group_by};
 pub(crate) use self::read::{column, gather, take_header, times, values};
 
-/// Tag of the codec `step`. It stores times with a constant step without bytes.
+/// Tag of the codec `step`. A column of times with this codec has no bytes, because its start, end and number of times are
+/// in the header.
 const STEP: u8 = 2;
 
 #[cfg(test)]

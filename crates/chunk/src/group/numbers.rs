@@ -46,15 +46,19 @@ fn to_integer(value: Value, decimals: u8) -> Option<i128> {
 fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
     let whole = i64::try_from(m).ok().map(|m| m as f64).filter(|whole| whole.abs() <= WHOLE_MAX);
     let quotient = whole.zip(power(decimals)).map(|(whole, power)| whole / power);
-    quotient.ok_or(Error::value(what, m.to_le_bytes()[0]))
+    quotient.ok_or_else(|| beyond(what, m))
+}
+
+/// The error for an integer `m` that a value cannot have. The message states its absolute value, at most the largest u64.
+fn beyond(what: &'static str, m: i128) -> Error {
+    Error::value(what, u64::try_from(m.unsigned_abs()).unwrap_or(u64::MAX))
 }
 
 fn from_integer(m: i128, kind: ValueType, decimals: u8, what: &'static str) -> Result<Value, Error> {
-    let beyond = || Error::value(what, m.to_le_bytes()[0]);
     Ok(match kind {
         ValueType::F64 => Value::F64(float(m, decimals, what)?),
-        ValueType::I64 => Value::I64(i64::try_from(m).map_err(|_| beyond())?),
-        ValueType::U64 => Value::U64(u64::try_from(m).map_err(|_| beyond())?),
+        ValueType::I64 => Value::I64(i64::try_from(m).map_err(|_| beyond(what, m))?),
+        ValueType::U64 => Value::U64(u64::try_from(m).map_err(|_| beyond(what, m))?),
     })
 }
 
@@ -121,10 +125,11 @@ pub(super) fn take_stats(
     kind: ValueType,
     decimals: u8,
 ) -> Result<Stats, Error> {
-    let nans = reader.varint("NaNs")?;
-    let raw_sum = nans & 1 == 1;
-    let nans = usize::try_from(nans >> 1).ok().filter(|nans| *nans <= count);
-    let numbers = count - nans.ok_or(Error::value("NaNs", count as u64))?;
+    let field = reader.varint("number of NaNs")?;
+    let (nans, raw_sum) = (field >> 1, field & 1 == 1);
+    let found = usize::try_from(nans).ok().filter(|nans| *nans <= count);
+    let numbers =
+        count - found.ok_or(Error::Limit { what: "number of NaNs", value: nans, max: count as u64 })?;
     if decimals == RAW {
         return take_raw(reader, numbers, kind);
     }

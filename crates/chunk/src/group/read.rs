@@ -154,8 +154,7 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
         }
         Some(TimesForm::Stored(stored)) => stored,
     };
-    let disordered = Error::value("order of the times", header.count as u64);
-    let disordered = || place(1, disordered.clone());
+    let disordered = || place(1, Error::Disordered);
     if stored.checksum.is_none() {
         let words = column(1, stored, body, &Part::whole(header.count), ValueType::I64)?;
         let at: Vec<Timestamp> = words.into_iter().map(u64::cast_signed).collect();
@@ -211,5 +210,5 @@ fn place(number: usize, source: Error) -> Error {
     Error::Column { number, role: role.name(), source: Box::new(source) }
 }
 
-/// The largest number of decimals fits into the flags.
+/// [`RAW`] is the largest number that fits into the bits of the decimals.
 const _: () = assert!(RAW == u8::MAX >> DECIMALS_SHIFT);

@@ -63,7 +63,8 @@ impl<'a> PackedSteps<'a> {
         numbers
     }
 
-    /// Appends `finish(first)`. For each step, adds `step * unit` to the number and appends `finish` of the sum.
+    /// Appends `finish(first)`. For each step, adds `step * unit` to the sum, which starts with `first`, and appends `finish`
+    /// of the sum.
     pub(super) fn add_up<T>(&self, first: i64, unit: i64, out: &mut Vec<T>, finish: impl Fn(i64) -> T) {
         let low = self.low.wrapping_mul(unit);
         let mut number = first;

@@ -12,8 +12,8 @@ use crate::values::{ValueColumn, Values};
 /// those of PromQL ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the Unix
 /// epoch.
 ///
-/// Minimum, maximum, first and last have the type of the values. A sum has this type, too, unless it overflows; then it
-/// is f64, like every average. A count is u64. NaN is not counted, and is ignored if the step has other values.
+/// Minimum, maximum, first and last have the type of the values. Sums have this type, too, unless one of them overflows;
+/// then all sums are f64, like averages. A count is u64. NaN is not counted, and is ignored if the step has other values.
 ///
 /// # Errors
 /// If the step is not above 0, if there are not as many values as times, or if times are not strictly ascending.

@@ -70,7 +70,7 @@ pub struct Reduced {
     pub loss: Option<Loss>,
     /// Largest difference between a time and the original one, ns.
     pub time_error_max: u64,
-    /// The reason why the values are lossless although a loss was permitted.
+    /// The reason why no method changed the values although `Semantic::value` permitted it.
     pub kept: Option<Kept>,
 }
 

@@ -73,7 +73,7 @@ fn forms(offsets: &[i64], bound: u64) -> Vec<Traced> {
     meeting(&intervals, 0, 1).into_iter().chain(corrected).collect()
 }
 
-/// A quarter of the median distance, rounded down.
+/// The largest whole number below a quarter of the median distance.
 fn quarter(offsets: &[i64]) -> u64 {
     let median = periods(offsets).pop().unwrap_or_default();
     (median.unsigned_abs().max(1) - 1) / 4
@@ -126,9 +126,8 @@ mod tests {
         (0..SEEDS).map(share).sum::<f64>() / SEEDS as f64
     }
 
-    /// The limits are the percentages of times that the better of two closed loops without look-ahead stores: distances that
-    /// change from time to time, or a constant period with corrections. They were measured with series of 5,000 times each and
-    /// 20 seeds.
+    /// The limits are the percentages of times that the better of two closed loops without look-ahead stores: runs of equal
+    /// distances, or a constant period with corrections. They were measured with series of 5,000 times each and 20 seeds.
     #[test]
     fn at_most_as_many_times_are_stored_as_without_look_ahead() {
         let grid = (10_000, -5, 5, true);

@@ -1,5 +1,5 @@
-//! The token of the HTTP client: from `--token-file`, else from the environment. Never from the command line, which other
-//! users of the machine can read.
+//! The token of the HTTP client: from `--token-file`, else from the environment. A token is never an argument of a
+//! command, because other users of the machine can read arguments.
 
 use std::fmt;
 use std::path::Path;
@@ -81,12 +81,12 @@ pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
     let kind = said.and_then(|said| said["errorType"].as_str()).unwrap_or_default();
     match (status, kind) {
         (StatusCode::UNAUTHORIZED, _) => Some(format!(
-            "set {VARIABLE} or --token-file to a valid token; `tacho token add` on the machine of the server makes one"
+            "give a valid token with {VARIABLE} or --token-file; `tacho token add` on the machine of the server makes one"
         )),
         (StatusCode::FORBIDDEN, "forbidden") => {
             let message = said.and_then(|said| said["error"].as_str()).unwrap_or_default();
             message.starts_with("token ").then(|| {
-                format!("set {VARIABLE} or --token-file to a token that permits it (`tacho token list`)")
+                format!("give a token that permits it with {VARIABLE} or --token-file (`tacho token list`)")
             })
         }
         _ => None,

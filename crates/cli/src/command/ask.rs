@@ -16,7 +16,7 @@ use tacho_store::ErrorKind;
 use crate::client::{self, Client, Named};
 use crate::failure::Failure;
 
-/// Timeout of a request for a hint: longer than the server's own limit of a second.
+/// Timeout of a request for a hint. It is longer than the second that the server takes at most for `/api/v1/matched`.
 const HINT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server of a command.
@@ -237,8 +237,18 @@ pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Locked => failure.hint("a server is using it: ask that server with --server"),
         ErrorKind::Version => failure.hint("use the newer tacho that wrote it"),
+        ErrorKind::Corrupt => failure.hint(damage_hint(data)),
         _ => failure,
     }
+}
+
+/// What to do about a data directory with damaged or missing files.
+pub fn damage_hint(data: &Path) -> String {
+    let data = data.display();
+    format!(
+        "`tacho check {data}` names all that is damaged or missing; bring a backup back with `tacho restore`, or copy the \
+         readable records with `tacho repair {data} --into NEW`"
+    )
 }
 
 /// Limit on the services named in a hint.

@@ -49,7 +49,7 @@ use tacho_server::read::reader::{self, Reader};
 Exit codes:
   0  the records that fit the format are written, and all counts and checksums agree with the store
   1  failed: the message says why
-  2  arguments are wrong; nothing is written
+  2  arguments are wrong; no record is written
   3  partly written: with --allow-damaged, unreadable records are missing")]
 pub struct Export {
     /// Series: PromQL selectors, for example cpu_usage
@@ -174,10 +174,13 @@ impl Export {
         let Said { totals: said, passed_over, incomplete, .. } = said;
         let Totals { samples, entries, .. } = *said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
+            let Totals { samples: got, entries: also, .. } = &sink.totals;
             return Err(Failure::new(format!(
-                "the export is not whole: the store read {} records, {} arrived",
+                "the export is not whole: the store read {} records with checksum {:016x}, {} with {:016x} arrived",
                 samples.count + entries.count,
-                sink.totals.samples.count + sink.totals.entries.count
+                samples.sum.wrapping_add(entries.sum),
+                got.count + also.count,
+                got.sum.wrapping_add(also.sum)
             )));
         }
         let left_out =

@@ -51,7 +51,7 @@ fn put(out: &mut String, finding: &Finding) {
         let _ = writeln!(out, "    effect: {}", finding.effect);
     }
     if finding.severity() != Severity::Note {
-        let _ = writeln!(out, "    remedy: {}", finding.kind.remedy());
+        let _ = writeln!(out, "    remedy: {}", finding.remedy);
     }
 }
 
@@ -101,7 +101,7 @@ pub fn json(finding: &Finding) -> Value {
         "reason": finding.reason,
         "lost": lost,
         "effect": finding.effect,
-        "remedy": finding.kind.remedy(),
+        "remedy": finding.remedy,
     })
 }
 

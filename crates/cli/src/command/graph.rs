@@ -71,7 +71,7 @@ pub enum Detail {
 /// [`Detail::Main`] shows a call only if it takes at least 1/`SHARE` (2 %) of the time of its caller.
 const SHARE: u64 = 50;
 
-/// Formats each node with its callees. Nodes and callees are sorted by time, the longest first.
+/// Formats each node with its callees. Nodes are sorted by time, the longest first. Callees have the order of the answer.
 pub fn to_text(graph: &Value, detail: &Detail) -> String {
     let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
     nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn nodes_and_callees_are_sorted_by_time() {
+    fn nodes_are_sorted_by_time_and_followed_by_their_callees() {
         let node = |id: &str, operation: &str, total: u64| {
             json!({"id": id, "operation": operation, "service": "s", "kind": "method",
                 "count": 2, "errors": 0, "total_ns": total})

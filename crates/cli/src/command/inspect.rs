@@ -23,7 +23,7 @@ use crate::terminal::table::{Align, Table};
   tacho inspect ./tacho-data
   tacho inspect --server http://127.0.0.1:7070 --json")]
 pub struct Inspect {
-    /// Data directory
+    /// Data directory; with it, TACHO_URL is not used
     dir: Option<PathBuf>,
     /// Ask this running server instead [env: TACHO_URL]
     #[arg(long, value_name = "URL", conflicts_with = "dir")]

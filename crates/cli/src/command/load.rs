@@ -167,7 +167,7 @@ const QUANTILES: [(&str, f64); 5] =
 fn print(report: &lab::Report) {
     let all = report.latency_ns();
     println!(
-        "{} requests in {:.1} s over {} connections: {:.0}/s, {} failed, {} of answers",
+        "{} requests succeeded in {:.1} s over {} connections: {:.0}/s, {} failed, {} of answers",
         units::count(report.succeeded()),
         report.elapsed.as_secs_f64(),
         report.connections,
@@ -204,7 +204,7 @@ fn failure_lines(failures: &lab::Failures) -> Vec<String> {
     statuses.chain(connection).chain(timeout).collect()
 }
 
-/// The report as JSON. Times are in ns.
+/// The report as JSON. Latencies are in ns, the duration of the run in seconds.
 pub fn to_json(report: &lab::Report) -> Value {
     let latency = |histogram: &hdrhistogram::Histogram<u64>| {
         let mut map = serde_json::Map::new();

@@ -13,8 +13,9 @@ use crate::failure::Failure;
 
 /// Copy the readable part of a damaged data directory into a new directory
 ///
-/// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows and journal records. If
-/// it is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
+/// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows, journal records and files
+/// such as tokens. If it is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong
+/// arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -71,19 +72,25 @@ fn print(repaired: &Repaired) {
     let losses: Vec<Finding> = of_losses(findings).cloned().collect();
     print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64));
     let [samples, entries, calls] = *records;
+    let place = match rows {
+        0 => ", all from the journals and none from chunks/".to_owned(),
+        rows => format!(
+            " of {} in {}",
+            units::counted(series.iter().sum::<usize>() as u64, "series", "series"),
+            units::counted(*rows, "row", "rows"),
+        ),
+    };
     println!(
-        "saved: {}, {}, {} of {} in {}",
+        "saved: {}, {}, {}{place}",
         units::counted(samples, "sample", "samples"),
         units::counted(entries, "entry", "entries"),
         units::counted(calls, "call", "calls"),
-        units::counted(series.iter().sum::<usize>() as u64, "series", "series"),
-        units::counted(*rows, "row", "rows"),
     );
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {
         println!(
-            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request: \
-             copy the file from a backup into it, or run `tacho token add` on it"
+            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request that \
+             needs a token: copy the file from a backup into it, or run `tacho token add` on it"
         );
     }
 }

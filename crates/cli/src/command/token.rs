@@ -14,8 +14,8 @@ use crate::terminal::table::{Align, Table};
 
 /// Make, list and revoke the tokens that the server requires
 ///
-/// From the first token on, the server answers only requests with a valid token. Run this on the machine of the server, as the
-/// user that runs it. A running server applies a change within a second.
+/// From the first token on, the server requires a valid token, except for /healthz, /readyz and the files of the page. Run this
+/// on the machine of the server, as the user that runs it. A running server applies a change within a second.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho token add admin --role admin
@@ -165,7 +165,9 @@ impl Add {
         println!("{text}");
         eprintln!("token {:?} added to {}; it is shown only once", self.name, file::path(&data).display());
         if count == 1 {
-            eprintln!("from now on the server requires a token for every request");
+            eprintln!(
+                "from now on the server requires a token, except for /healthz, /readyz and the files of the page"
+            );
         }
         Ok(())
     }
@@ -274,7 +276,7 @@ impl Revoke {
         println!("token {:?} revoked", self.name);
         if left == 0 {
             eprintln!(
-                "warning: no token is left, so the server refuses every request; `tacho token add` makes one"
+                "warning: no token is left, so the server refuses every request that needs a token; `tacho token add` makes one"
             );
         }
         Ok(())

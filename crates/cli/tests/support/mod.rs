@@ -1,4 +1,4 @@
-//! Starts the real `tacho serve` on free ports and sends HTTP requests to it. Shared by the tests of this crate.
+//! Starts the real `tacho serve` on free ports and sends HTTP requests to it. The tests of this crate share it.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{BufRead, BufReader, Read, Write};

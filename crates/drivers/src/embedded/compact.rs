@@ -144,7 +144,7 @@ impl Inner {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, segment, "compaction of a segment postponed");
+                tracing::warn!(%error, segment, "segment was not compacted");
                 // A full disk may get space again, so the segment is retried. An unreadable segment stays unreadable, so
                 // the compaction skips it.
                 files.is_full = error.kind() == ErrorKind::StorageFull;

@@ -319,7 +319,7 @@ pub struct Trailer {
 }
 
 impl Trailer {
-    /// Decodes the last bytes of a file of `length` bytes. `None` if the file was never sealed.
+    /// Decodes the last bytes of a file of `length` bytes. `None` if they are not the trailer of such a file.
     pub fn decode(last: &[u8; TRAILER_BYTES], length: u64) -> Option<Self> {
         let [o0, o1, o2, o3, i0, i1, i2, i3, i4, i5, i6, i7, r0, r1, r2, r3, c0, c1, c2, c3, magic @ ..] =
             *last;

@@ -74,7 +74,7 @@ pub struct Known {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Rises with each change of the manifest.
+    /// Rises with each write of the manifest.
     pub sequence: u64,
     /// Number of the next segment. Numbers are not reused.
     pub next: u32,
@@ -191,8 +191,8 @@ impl Manifest {
         Ok(found)
     }
 
-    /// Replaces both copies. The backup is written first, so that it is never older than the other copy. Durable on
-    /// return.
+    /// Replaces both copies. The backup is written first, so that it is never older than the other copy. On return both
+    /// copies are durable.
     pub fn write(&mut self, disk: &dyn Disk, directory: &Path) -> Result<()> {
         self.sequence += 1;
         let bytes = self.encode();

@@ -22,7 +22,10 @@ mod scan;
 mod segments;
 mod spot;
 mod survey;
+mod surveyed;
 mod verify;
+
+pub use surveyed::Surveyed;
 
 /// The codec of the files, for the fuzz targets only.
 #[cfg(fuzzing)]
@@ -152,9 +155,7 @@ impl Embedded {
         segment_bytes: u64,
         threads: Threads,
     ) -> Result<Self> {
-        let path = path.to_owned();
-        let inner = blocking(threads, move || Inner::open(&path, disk, segment_bytes)).await?;
-        Ok(Self(Arc::new(Inner { threads, ..inner })))
+        Surveyed::read_on(path, disk, segment_bytes, threads).await?.open().await
     }
 }
 
@@ -170,33 +171,37 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Inner {
-    fn open(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
+    /// Locks and reads a directory for [`Self::open`].
+    fn survey(path: &Path, disk: &dyn Disk) -> Result<(Self, Survey)> {
         let lock = disk.lock(path)?;
         let mut directory = Directory::default();
-        let Directory { index, handles, .. } = &mut directory;
-        let segments = Segments::open(path, disk, segment_bytes, index, handles)?;
-        tracing::info!(path = %path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
-        let health = segments.health();
+        let survey = Survey::read(disk, path, &mut directory.index, &mut directory.handles)?;
+        Ok((Self::new(path, directory, Health::default(), lock), survey))
+    }
+
+    /// Opens the directory for writing.
+    fn open(self, survey: Survey, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
+        let directory = self.directory.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Directory { index, handles, .. } = &directory;
+        let segments = Segments::open(&self.path, disk, segment_bytes, survey, handles)?;
+        tracing::info!(path = %self.path.display(), rows = index.rows(), segments = handles.len(), "segments opened");
+        let health = Mutex::new(segments.health());
         let files = Files { segments, compaction: None, kept: BTreeMap::new(), is_full: false };
-        Ok(Self::new(path, directory, Some(files), health, lock))
+        let files = Some(Mutex::new(files));
+        Ok(Self { directory: RwLock::new(directory), files, health, ..self })
     }
 
     fn read_only(path: &Path) -> Result<Self> {
         let lock = DirectoryLock::share(path)?;
         let mut directory = Directory::default();
         let survey = Survey::read(&RealDisk, path, &mut directory.index, &mut directory.handles)?;
-        let mut inner = Self::new(path, directory, None, survey.health(&RealDisk, path), lock);
+        let mut inner = Self::new(path, directory, survey.health(&RealDisk, path), lock);
         inner.surveyed = survey.manifest.files;
         Ok(inner)
     }
 
-    fn new(
-        path: &Path,
-        directory: Directory,
-        files: Option<Files>,
-        health: Health,
-        lock: Option<DirectoryLock>,
-    ) -> Self {
+    /// A driver that only reads.
+    fn new(path: &Path, directory: Directory, health: Health, lock: Option<DirectoryLock>) -> Self {
         Self {
             path: path.to_owned(),
             capabilities: Capabilities {
@@ -207,7 +212,7 @@ impl Inner {
                 put_rows_hint: 1_000,
             },
             directory: RwLock::new(directory),
-            files: files.map(Mutex::new),
+            files: None,
             health: Mutex::new(health),
             surveyed: BTreeMap::new(),
             verifying: Mutex::default(),

@@ -72,7 +72,7 @@ pub fn missing(name: &str) -> Option<Missing> {
 }
 
 /// Notes the missing end of a segment in the quarantine, so that each start reports it until an operator removes the note.
-/// Durable on return. If an earlier start wrote the note, nothing changes.
+/// On return the note is durable. A note of an earlier start is replaced by an equal one.
 pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Result<PathBuf> {
     let quarantine = path(directory);
     let to = quarantine.join(missing.name());

@@ -328,7 +328,7 @@ impl Segments {
         self.damage.get(&number).is_none_or(|damage| damage.places == 0 && damage.excess == 0)
     }
 
-    /// Marks a segment in the manifest as no longer needed. After an error, the manifest is unchanged.
+    /// Marks a segment in the manifest as no longer needed. After an error, the manifest in memory is unchanged.
     pub fn retire(&mut self, number: u32) -> Result<()> {
         if Mutation::SegmentNotRetired.is_on() {
             return Ok(());

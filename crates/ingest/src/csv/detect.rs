@@ -19,7 +19,7 @@ const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
-/// In order of preference, for patterns that match equally well.
+/// Of several patterns that match equally well, the first one is chosen.
 const PATTERNS: [&str; 16] = [
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S,%f",

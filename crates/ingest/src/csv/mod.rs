@@ -380,7 +380,7 @@ impl Slots {
 /// From 2^53 on, some whole numbers are not exact as a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Keeps a whole number as an integer if a float would round it.
+/// Keeps a whole number from 2^53 on as an integer, because a float may round it.
 fn exact(value: f64, cell: &str) -> Value {
     if value.abs() < EXACT_MAX || !value.is_finite() {
         return Value::F64(value);

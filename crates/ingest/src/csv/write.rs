@@ -39,7 +39,7 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
             Value::F64(value) if value == 0.0 || (1e-5..9e15).contains(&value.abs()) => {
                 write!(out, "{value}")
             }
-            // Written with an exponent, so that the value is read as a float. Without an exponent, a whole number
+            // The value has an exponent, so that it is read as a float. Without an exponent, a whole number
             // this large would be read as an integer.
             Value::F64(value) => write!(out, "{value:e}"),
             Value::I64(value) => write!(out, "{value}"),

@@ -288,7 +288,12 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
         };
         match ms {
             Some(ms) => out.push(i128::from(ms) * 1_000_000),
-            None => return Err(Fault { at, reason: "time is not a whole number of milliseconds".into() }),
+            None => {
+                return Err(Fault {
+                    at,
+                    reason: "time is not a whole number of milliseconds in the years 1677 to 2262".into(),
+                });
+            }
         }
         Ok(())
     })?;
@@ -401,7 +406,12 @@ fn bodies(mut entries: Cursor<'_>) -> Result<Vec<Body>, Fault> {
         })?;
         match bytes.filter(|bytes| bytes.len() <= ENTRY_BYTES_MAX) {
             Some(bytes) => out.push(Body::Bytes(bytes.into())),
-            None => return Err(Fault { at, reason: "bytes of an entry are not {\"hex\":\"00ff\"}".into() }),
+            None => {
+                return Err(Fault {
+                    at,
+                    reason: "bytes of an entry are not {\"hex\":\"00ff\"}, or are over 1 MiB".into(),
+                });
+            }
         }
         Ok(())
     })?;

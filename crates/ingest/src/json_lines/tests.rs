@@ -77,7 +77,7 @@ fn errors_name_position_and_value() {
     let value = r#"{"metric":{"__name__":"n"},"type":"i64","values":[1.5],"timestamps":[1]}"#;
     fails(value, "byte 51: \"1.5\" is not a whole number of 64 bits");
     let time = r#"{"metric":{"__name__":"n"},"values":[1],"timestamps":[9999999999999999]}"#;
-    fails(time, "byte 55: time is not a whole number of milliseconds");
+    fails(time, "byte 55: time is not a whole number of milliseconds in the years 1677 to 2262");
     fails(&format!("{{\"a\":{}", "[".repeat(100)), "byte 6: label \"a\" is not a text");
     fails(&format!("{{\"values\":{}", "[".repeat(100)), "byte 44: more than 32 levels");
 }

@@ -250,7 +250,7 @@ impl SeriesTable {
         let labels = labels(head, &field, shares, &mut self.scratch);
         let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
         self.bytes += labels.own_bytes() + 3 * key.bytes.len() + ENTRY_BYTES;
-        // Only in the first line of the head, because then no series of other heads are in between.
+        // Keys are learned only in the first line of a head, because no series of other heads are in between there.
         if head.shape.is_none() && series == head.first + index_of(self.learning.len()) {
             self.learning.push(key.bytes.into());
         }

@@ -125,7 +125,7 @@ impl OpenMetrics {
             Exposition::OpenMetrics => "seconds",
             Exposition::Prometheus => "milliseconds",
         };
-        read.ok_or_else(|| format!("{} is not a time in {unit}", shown(text)))
+        read.ok_or_else(|| format!("{} is not a time in {unit} in the years 1677 to 2262", shown(text)))
     }
 }
 

@@ -63,7 +63,7 @@ fn errors_name_row_and_value() {
     fails("up", "row 1: series \"up\" has no value");
     fails("up one", "row 1: \"one\" is not a number");
     fails("up infinity", "row 1: \"infinity\" is not a number");
-    fails("up 1 soon", "row 1: \"soon\" is not a time in seconds");
+    fails("up 1 soon", "row 1: \"soon\" is not a time in seconds in the years 1677 to 2262");
     fails("up 1 2 3", "row 1: unexpected \"3\" after the time");
     fails("up{a=\"b} 1", "row 1: labels without a closing brace");
     fails("up{a=b} 1", "row 1: value of label \"a\" is not in quotes");

@@ -213,7 +213,7 @@ struct Slots<T> {
     count: usize,
 }
 
-/// Ids may skip as many positions as there are definitions, plus this number. After a larger gap an id goes to the map.
+/// Ids up to `2 * (number of definitions) + GAP_MAX` have a place in the list. Larger ids go to the map.
 const GAP_MAX: usize = 64;
 
 impl<T> Default for Slots<T> {
@@ -235,7 +235,6 @@ impl<T> Slots<T> {
     /// Defines `id`, which must be within the limit. Returns the size of the previous definition of `id`.
     fn set(&mut self, id: u64, value: T, size: Size) -> Size {
         let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return Size::default() };
-        // Twice the number of definitions, plus the allowed gap.
         let reach = self.dense.len().max(2 * self.count + GAP_MAX);
         let before = if at < reach {
             self.grow(at + 1);

@@ -1,6 +1,6 @@
 //! DATA, the encoder: which bytes does an agent write for records?
 //!
-//! Used by `tacho import` (`cli/src/command/import/frames.rs`) and by tests, such as those of the vectors in `testdata/wire/`.
+//! `tacho import` (`cli/src/command/import/frames.rs`) uses it, and tests, such as those of the vectors in `testdata/wire/`.
 //! The agents have their own encoders.
 
 use tacho_model::varint::{put_bytes, put_varint, put_zigzag};

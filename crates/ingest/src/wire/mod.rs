@@ -46,7 +46,7 @@ pub mod feature {
 
 /// Limit on the bytes of one frame's body. It bounds the memory of a connection. Senders aim at 64 KiB.
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
-/// Largest step between the numbers of two consecutive DATA frames of a connection.
+/// Largest step from the highest number accepted on a connection to the number of its next DATA frame.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
 /// Largest number of a connection's first frame. A server may have lost its data, so the number may be large; the limit
 /// allows decades of frames.
@@ -61,7 +61,7 @@ pub const HELLO_PAIRS_MAX: usize = 32;
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
 /// Limit on the bytes of the token in HELLO.
 pub const TOKEN_BYTES_MAX: usize = 256;
-/// Heartbeat interval of each side, ms. A connection ends after three intervals without a frame.
+/// Heartbeat interval of each side, ms. The server closes a connection after three intervals without a byte from the client.
 pub const HEARTBEAT_MS: u64 = 5_000;
 /// Limit on the rejects of one frame that are named. Further rejects are only counted.
 pub const REJECTS_MAX: usize = 16;

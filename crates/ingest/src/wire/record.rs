@@ -79,7 +79,7 @@ pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<
     let count = reader.length()?;
     let bytes_least = if value_type == ValueType::F64 { 9 } else { 2 };
     let count_most = count.min(reader.remaining() / bytes_least);
-    // Three times, because adjacent records of one series are merged into one list.
+    // Samples count three times, because adjacent records of one series are merged into one list.
     context.take_beyond(LISTED_BYTES + 3 * size_of::<Sample>() * count_most, record_bytes)?;
     let mut samples = Vec::with_capacity(count_most);
     let mut at = base;

@@ -29,7 +29,7 @@ pub(super) mod flag {
     pub const ALL: u8 = 31;
 }
 
-/// The operation id for the end of the innermost open call with an exception.
+/// The operation id that ends the innermost open call as failed.
 pub(super) const FAILED_EXIT: OperationIndex = 0;
 
 /// Bits of a span base below the segment's number. They number the calls of the segment.
@@ -275,7 +275,7 @@ fn read_value(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<Attribut
     let text: Arc<str> = match Form::from_byte(form).ok_or(unknown)? {
         Form::TextId => {
             let text = text(dictionary, "attribute value", reader.varint()?)?;
-            // Counted each time, because the journal writes the text in full each time.
+            // The text counts each time, because the journal writes it in full each time.
             context.take(text.len())?;
             text
         }

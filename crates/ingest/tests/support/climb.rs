@@ -1,6 +1,6 @@
 //! Searches for bodies that need much memory for their size. It starts with known bad shapes, and then keeps every
-//! change of a shape that needs more memory (hill climbing). The test must be the only one in its process, because the
-//! allocator counts all threads.
+//! change of a shape that takes a larger share of its limit (hill climbing). The test must be the only one in its
+//! process, because the allocator counts all threads.
 
 use peak_alloc::PeakAlloc;
 
@@ -62,7 +62,7 @@ pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Sh
     println!("{name}: {highest}; {:.2} of its bound, shape {:?}", best.0, best.1);
 }
 
-/// Memory and size of the body with the highest quotient of both.
+/// The body with the highest `times = peak / body`.
 struct Ratio {
     times: f64,
     peak: usize,

@@ -29,7 +29,7 @@ const CHAIN_MAX: usize = 128;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallTree {
     pub service: Option<String>,
-    /// Artificial node without an operation: the sum of its children.
+    /// Artificial node without an operation. Its count, errors and total time are the sums of its children; its self time is 0.
     pub root: CallTreeNode,
 }
 
@@ -65,8 +65,8 @@ struct Node {
 /// Position of a call in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spot {
-    /// Neither this call nor one of its callers is of the requested operation, or no caller or the call itself is in the
-    /// requested service.
+    /// Neither this call nor one of its callers is of the requested operation, or neither this call nor one of its callers is in
+    /// the requested service.
     Outside,
     /// The call belongs to the tree, but is beyond the limits of the tree.
     Cut,

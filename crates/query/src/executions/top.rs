@@ -1,4 +1,4 @@
-//! Which traces come first in the order of a search? Bounded by the number of traces that are kept.
+//! Which traces come first in the order of a search? Memory is bounded by the number of traces that are kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

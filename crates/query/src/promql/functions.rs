@@ -57,7 +57,7 @@ pub enum Needed {
 
 /// How a function is computed.
 pub enum Apply {
-    /// Computed for each element. Without an argument: for the evaluation time.
+    /// Computed for each element. A call without an argument is computed for the evaluation time.
     Each(fn(f64) -> f64),
     /// Computed for each element, with the scalar arguments at that step. `None` removes the element.
     EachWith(fn(f64, &[f64]) -> Option<f64>),

@@ -233,7 +233,7 @@ impl Canvas<'_> {
 /// How two series with the same labels are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twins {
-    /// Two such series become one series if they never have values at the same step.
+    /// Two such series become one series if they never have values at the same step. Otherwise they are an error.
     Join,
     /// Two such series are an error, as in Prometheus for functions of ranges.
     Refuse,

@@ -1,4 +1,4 @@
-//! Who deleted something, changed rules, logged in, or was refused? Appends one JSON object per line to `audit.log`.
+//! Who deleted or merged something, changed rules or tokens, logged in, or was refused? Appends one JSON object per line to `audit.log`.
 //!
 //! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
 //! the file has reached its limit, it becomes `audit.log.1`, and older ones move up.
@@ -15,7 +15,7 @@ use super::file::{give_to_owner, own_file};
 
 /// The name of the file.
 pub const FILE: &str = "audit.log";
-/// Size of the file in bytes from which on the next line begins a new file.
+/// If the file has at least this size in bytes, the next line begins a new file.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 /// Limit on the number of older files that are kept.
 const OLDER_MAX: usize = 4;

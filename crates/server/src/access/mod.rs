@@ -67,7 +67,7 @@ enum State {
     /// There are no tokens. Everyone may do everything.
     Open,
     Tokens(HashMap<TokenHash, (Arc<Token>, Arc<Usage>)>),
-    /// The tokens cannot be used, for this reason. Nobody may do anything.
+    /// The tokens cannot be used, for this reason. Every request that needs a token is refused.
     Closed(String),
 }
 
@@ -107,8 +107,7 @@ impl Refusal {
             }
             Self::Ended => "the session has ended: log in again".into(),
             Self::Closed => {
-                "this server refuses all requests, because its file of tokens cannot be used: see its log"
-                    .into()
+                "this server accepts no token, because its file of tokens cannot be used: see its log".into()
             }
         }
     }
@@ -187,7 +186,7 @@ impl Gate {
     /// Reads the file, and applies its tokens.
     fn read(&self) {
         let Some(data) = &self.data else { return };
-        // Taken before the file is read, so that a change during the reading is noticed.
+        // The stamp is taken before the file is read, so that a change during the reading is noticed.
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = file::stamp(data);
         file::restrict(data);
         let was_used = !matches!(*self.state(), State::Open);
@@ -206,12 +205,12 @@ impl Gate {
         let state = Arc::new(state);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
         self.revision.send_modify(|revision| *revision += 1);
-        // Logged afterwards, so the change is in force when the line appears.
+        // The line is logged last, so the change is in force when it appears.
         match &*state {
             State::Open => {}
             State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read, requests need one"),
             State::Closed(cause) => {
-                tracing::error!(%cause, "tokens cannot be used, all requests are refused")
+                tracing::error!(%cause, "tokens cannot be used, requests that need one are refused")
             }
         }
     }
@@ -297,7 +296,7 @@ impl Gate {
         let valid = found.and_then(|(hash, end)| Some((tokens.get(&hash)?, end)));
         match valid.filter(|((token, _), _)| !token.is_expired(now)) {
             Some(((token, usage), end)) => Ok(self.access(Some((token.clone(), usage.clone())), Some(end))),
-            // Not counted as a wrong token: the page sends the cookie of an ended session until the user logs in again.
+            // This does not count as a wrong token: the page sends the cookie of an ended session until the user logs in again.
             None => Err(self.refused(Refusal::Ended, (None, ""))),
         }
     }

@@ -1,6 +1,6 @@
 //! The sessions of the page: a cookie that stands for a token, so that no script of the page has the token.
 //!
-//! Kept in memory only: a restart ends them. A session has the hash of its token, so it ends with the token.
+//! They are kept in memory only: a restart ends them. A session has the hash of its token, so it ends with the token.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

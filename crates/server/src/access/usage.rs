@@ -1,5 +1,5 @@
-//! What has a token used of its limits? Kept while the server runs and the token is in the file, also when
-//! other tokens change.
+//! What has a token used of its limits? The numbers are kept while the server runs and the token is in the file, also
+//! when other tokens change.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_over_the_rate_is_accepted_once_and_then_waits() {
+    fn a_body_over_the_rate_is_accepted_and_the_next_one_waits() {
         let limits = Limits { samples_per_second: Some(10), ..Limits::default() };
         let usage = Usage::default();
         let start = 1_000_000 * NS;

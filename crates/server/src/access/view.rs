@@ -45,7 +45,8 @@ impl View {
         self.confinement.as_ref().is_none_or(|confinement| confinement.admits(labels))
     }
 
-    fn admits_id(&self, id: SeriesId) -> bool {
+    /// Whether the series exists in the store and is of this access. Without a confinement all series are.
+    pub fn admits_id(&self, id: SeriesId) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| {
             self.store.labels_of(id).is_some_and(|labels| confinement.admits(&labels))
         })

@@ -59,7 +59,7 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
         findings.push(side("probes.json", why, "the server does not start"));
     }
     if let access::file::Found::Broken(why) = access::file::read(data) {
-        findings.push(side("tokens", why, "the server refuses every request"));
+        findings.push(side("tokens", why, "the server refuses every request that needs a token"));
     }
     if let Err(why) = record_types::check(data) {
         findings.push(side("record_types.json", why, "types and units of declared records are unknown"));

@@ -10,7 +10,7 @@ use super::error::ConfigError;
 use super::settings::Settings;
 use super::wording::reworded;
 
-/// The default file. Read if it exists and no other file is named.
+/// The default file: it is read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";
 
 /// A file that was read. Its text is kept to find the line of a key.

@@ -130,7 +130,7 @@ pub struct Agent {
     pub since: Timestamp,
     /// Time of the last PING or PROBED, or of connecting.
     pub heard: Timestamp,
-    /// Time of the last message of a disconnected agent. `None` while the agent is connected.
+    /// The value of `heard` when the agent disconnected. `None` while the agent is connected.
     pub left: Option<Timestamp>,
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
@@ -262,7 +262,7 @@ impl Agents {
         self.by_session.get_mut(&session).filter(|agent| agent.entry == entry)
     }
 
-    /// Handles a response to the latest rules.
+    /// Handles a response. Keeps it only if it is about the latest rules.
     pub(super) fn answer(&mut self, session: u128, entry: u64, probed: Probed, now: Timestamp) -> Outcome {
         let held = self.bytes;
         let Some(agent) = self.get(session, entry) else { return Outcome::Stale };

@@ -65,7 +65,10 @@ fn check(Content { rules, .. }: Content) -> Result<Vec<Rule>, String> {
     }
     let mut ids = BTreeSet::new();
     for rule in &rules {
-        if rule.id == 0 || rule.id == u64::MAX || !ids.insert(rule.id) {
+        if rule.id == 0 || rule.id == u64::MAX {
+            return Err(format!("the id {} is out of range", rule.id));
+        }
+        if !ids.insert(rule.id) {
             return Err(format!("the id {} is not unique", rule.id));
         }
         rule.check().map_err(|refused| format!("rule {}: {refused}", rule.id))?;

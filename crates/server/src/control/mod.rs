@@ -150,7 +150,7 @@ impl Control {
                 written.map_err(|source| ChangeError::Disk { file: name, source })?;
             }
             control.count_rules(&after);
-            // The list and its revision are read under one lock, so that they belong together.
+            // The list and its revision change under one lock, because `Presence::due` reads both under this lock.
             let mut table = control.table();
             table.rules = after;
             control.revision.send_modify(|revision| *revision += 1);

@@ -10,6 +10,8 @@ pub enum Mistake {
     Letter { pattern: String, c: char },
     #[error("pattern {pattern:?}: a dot is out of place")]
     Dot { pattern: String },
+    #[error("pattern {pattern:?}: a name must follow the @")]
+    NoName { pattern: String },
 }
 
 pub(super) fn check(pattern: &str) -> Result<(), Mistake> {
@@ -25,8 +27,11 @@ pub(super) fn check(pattern: &str) -> Result<(), Mistake> {
     if let Some(c) = name.chars().find(|c| !may_be_part(*c)) {
         return Err(Mistake::Letter { pattern: owned(), c });
     }
+    if name.is_empty() {
+        return Err(Mistake::NoName { pattern: owned() });
+    }
     let begins_with_one = name.starts_with('.') && !name.starts_with("..");
-    if name.is_empty() || name.contains("...") || name.ends_with('.') || begins_with_one {
+    if name.contains("...") || name.ends_with('.') || begins_with_one {
         return Err(Mistake::Dot { pattern: owned() });
     }
     Ok(())
@@ -74,7 +79,7 @@ mod tests {
             ("post(int", Some("'(' cannot be part of a pattern")),
             ("GET /ads", Some("' ' cannot be part of a pattern")),
             ("a.@b", Some("'@' cannot be part of a pattern")),
-            ("@", Some("a dot is out of place")),
+            ("@", Some("a name must follow the @")),
             ("..", Some("a dot is out of place")),
             ("com.shop.", Some("a dot is out of place")),
         ] {

@@ -50,7 +50,7 @@ async fn entries(State(app): State<Arc<App>>, access: Access, params: Params) ->
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
     let found = export::find(&app, &access, Some(selectors), Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
-    // Dropped together with this future when the client disconnects or the request times out.
+    // `asked` is dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let cancel = asked.cancel.clone();
     let searched = async {

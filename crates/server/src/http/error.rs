@@ -38,7 +38,7 @@ impl ApiError {
         Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
     }
 
-    /// Without valid credentials.
+    /// The request has no valid credentials.
     pub fn unauthorized(message: impl Into<String>, challenge: &'static str) -> Self {
         let challenge = Some(challenge);
         Self { challenge, ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message) }
@@ -85,7 +85,7 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
     }
 
-    /// The limit on concurrent work is reached.
+    /// A limit is reached: on concurrent work, or on a client.
     pub fn too_many(message: impl Into<String>) -> Self {
         let retry_after = Some(10);
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }

@@ -29,6 +29,7 @@ use super::route::{Need, Route};
 use super::turn::away;
 use crate::access::Access;
 use crate::read::reader::{self, Reader, Selected, Slice};
+use crate::read::tally;
 
 const CONTENT_TYPE: &str = "application/stream+json";
 /// Memory that an export takes, bytes: a slice of entries, and the part of the slice that is being sent.
@@ -183,16 +184,17 @@ async fn checksums(State(app): State<Arc<App>>, access: Access, body: Bytes) -> 
         let message = format!("{} series are over {CHECKSUMS_MAX}: send several requests", questions.len());
         return Err(ApiError::execution(message));
     }
-    let mut answers = Vec::with_capacity(questions.len());
-    for question in questions {
-        let (series, range) = read_question(question)?;
-        let keep = app.config.history.policies.keep(&series.labels);
-        let before = |keep_ns: u64| app.clock.now().saturating_sub_unsigned(keep_ns);
-        let retention = keep.map(|keep_ns| Retention { keep_ns, before: before(keep_ns) });
-        let tally = reader::tally(&store, series, range).await;
-        let tally = tally.map_err(|e| damage::hinted(e, "the stored records cannot be compared"))?;
-        answers.push(Held { tally, retention });
-    }
+    let wanted =
+        away(move || questions.into_iter().map(read_question).collect::<Result<Vec<_>, _>>()).await??;
+    let retention = |(series, _): &(Selected, TimeRange)| {
+        let keep_ns = app.config.history.policies.keep(&series.labels)?;
+        Some(Retention { keep_ns, before: app.clock.now().saturating_sub_unsigned(keep_ns) })
+    };
+    let retentions: Vec<Option<Retention>> = wanted.iter().map(retention).collect();
+    let tallies = tally::tallies(&store, wanted).await;
+    let tallies = tallies.map_err(|e| damage::hinted(e, "the stored records cannot be compared"))?;
+    let held = |(tally, retention)| Held { tally, retention };
+    let answers: Vec<Held> = tallies.into_iter().zip(retentions).map(held).collect();
     away(move || axum::Json(json!({ "status": "success", "data": answers })).into_response()).await
 }
 

@@ -1,4 +1,4 @@
-//! Applied to every request: checks its origin and credentials, limits the number of running requests and their time, counts
+//! For every request: checks its origin and credentials, limits the number of running requests and their time, counts
 //! requests, and adds security headers.
 //!
 //! A request runs from the end of its body (`admission.rs`) until its response is sent. If the client does not read the

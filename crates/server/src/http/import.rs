@@ -1,4 +1,4 @@
-//! `POST /api/v1/import`: takes numbered frames, so that repeated frames are stored once. Used by `tacho import`.
+//! `POST /api/v1/import`: takes numbered frames, so that repeated frames are stored once. `tacho import` uses it.
 //!
 //! Path of one record: `crates/cli/src/command/import/frames.rs` encodes it, `tacho_ingest::wire` decodes it, the store keeps
 //! it. The response is sent when all records of the body are on disk.

@@ -1,4 +1,4 @@
-//! The HTTP API: maps paths to handlers. Described in `docs/api.md`.
+//! The HTTP API: maps paths to handlers. `docs/api.md` describes it.
 //!
 //! Every request passes `guard.rs` (limits, time, counts, headers). `error.rs` formats every error.
 

@@ -24,11 +24,11 @@ pub const APPLICATION_JSON: &[u8] = b"application/json";
 /// Classes of routes by the origins that may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Only shows that the server is running. Allowed from all origins.
+    /// Routes that only show that the server is running. They are allowed from all origins.
     Health,
-    /// The page and its files. Also allowed when the user follows a link of another site.
+    /// The page and its files. They are also allowed when the user follows a link of another site.
     Page,
-    /// Expensive, or reads or changes data. Not allowed from other origins.
+    /// Routes that are expensive, or read or change data. They are not allowed from other origins.
     Data,
 }
 

@@ -43,7 +43,7 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
-            // Counted here, because the work may end before it checks whether it is cancelled.
+            // The cancellation is counted here, because the work may end before it checks whether it is cancelled.
             self.cancelled.add(1);
             self.cancel.cancel();
         }

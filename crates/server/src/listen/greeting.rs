@@ -10,7 +10,7 @@ use super::farewell::Farewell;
 use crate::access::token::Role;
 use crate::access::{Access, Counted, Gate, Reason, Refusal};
 
-/// Returns the access of the client. Until the second value is dropped, the session counts for the token's limit on sessions.
+/// Returns the access of the client. Until the second value is dropped, the session counts toward the token's limit on sessions.
 ///
 /// # Errors
 /// The last frame for a client that has no valid token, whose token does not permit it to send, or whose token has too many

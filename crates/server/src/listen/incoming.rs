@@ -26,7 +26,7 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) enum Ended {
     /// The peer closed the connection, or the connection failed.
     Closed,
-    /// No byte or no complete frame arrived in time.
+    /// No byte or no complete frame arrived in time, or a large frame lost its turn.
     Silent,
     Damaged(Error),
 }

@@ -32,13 +32,15 @@ pub struct Metrics {
     pub sender_waits: Family<Counter, 1>,
     /// Open connections. `listener` is http or native.
     pub connections: Family<Gauge, 1>,
-    /// Connections refused or ended by the server: protocol errors of the peer, timeouts, or the limit on connections.
+    /// Connections refused or ended by the server, for example because of a protocol error, a timeout, a token or the limit on
+    /// connections.
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
     /// Number of PromQL queries, series selections and execution analyses in progress.
     pub queries_running: Family<Gauge, 0>,
-    /// Number of such requests that were cancelled because their client disconnected, or because of a timeout.
+    /// Number of such requests and of searches of entries that were cancelled, because their client disconnected or because of
+    /// a timeout.
     pub queries_cancelled: Family<Counter, 0>,
     pub tls: tls::TlsFigures,
     pub access: access::AccessFigures,
@@ -64,7 +66,7 @@ impl Default for Metrics {
             records_refused: Family::new(
                 "tacho_records_refused_total",
                 ["protocol"],
-                "Records refused as malformed or over a limit.",
+                "Records refused as malformed, over a limit, or outside of the selector of a token.",
             ),
             received_bytes: Family::new(
                 "tacho_received_bytes_total",
@@ -79,13 +81,14 @@ impl Default for Metrics {
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
-                "Retry-After and WAIT responses to senders because the store or the memory for decoding was full.",
+                "Retry-After and WAIT responses to senders because the store or the memory for bodies and records was full, or, \
+                 for the native protocol, because of a rate limit.",
             ),
             connections: Family::new("tacho_connections", ["listener"], "Open connections."),
             connections_refused: Family::new(
                 "tacho_connections_refused_total",
                 ["listener", "reason"],
-                "Connections refused or closed: protocol errors of the peer, timeouts, or the limit of connections.",
+                "Connections refused or closed by the server, for example because of a protocol error or a timeout.",
             ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
@@ -105,8 +108,8 @@ impl Default for Metrics {
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",
                 [],
-                "PromQL queries, selections of series and analyses of executions that ended early: client disconnected, \
-                 or timeout.",
+                "PromQL queries, selections of series, searches of entries and analyses of executions that ended early: \
+                 the client disconnected, or a timeout.",
             ),
             tls: tls::TlsFigures::default(),
             access: access::AccessFigures::default(),

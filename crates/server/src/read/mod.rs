@@ -1,8 +1,9 @@
-//! Reads a store: all records of some series, the entries that match a search, or why a selector matches no series. Used by HTTP
-//! handlers, and by commands that open a data directory themselves.
+//! Reads a store: all records of some series, their number and checksum, the entries that match a search, or why a selector
+//! matches no series. HTTP handlers use it, and commands that open a data directory themselves.
 
 pub mod damage;
 pub mod pattern;
 pub mod reader;
 pub mod search;
+pub mod tally;
 pub mod unmatched;

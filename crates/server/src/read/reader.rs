@@ -1,12 +1,11 @@
 //! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series
 //! with about as many records.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use tacho_api::export::{Bounds, Thinned, Totals};
-use tacho_api::tally::Tally;
 use tacho_ingest::json_lines;
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
 use tacho_store::{Damages, Exactness, Piece, Read, Result};
@@ -14,7 +13,7 @@ use tacho_store::{Damages, Exactness, Piece, Read, Result};
 use crate::access::View;
 
 /// Approximate number of records of a slice. Chunks are not split.
-const SLICE_RECORDS: usize = 32_768;
+pub(super) const SLICE_RECORDS: usize = 32_768;
 /// Limit on the series of samples that are read together.
 const SERIES_AT_ONCE: usize = 128;
 /// Number of series that are read alone after a read of several series that were not short.
@@ -46,15 +45,17 @@ pub fn find_while(
     only: Option<Kind>,
     waits: &dyn Fn() -> bool,
 ) -> Option<Vec<Selected>> {
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
     for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
         for matchers in selectors {
             let series = store.find_while(kind, matchers, waits)?.into_iter();
-            found.extend(series.map(|(id, labels)| ((labels.clone(), kind), Selected { kind, id, labels })));
+            found.extend(series.map(|(id, labels)| Selected { kind, id, labels }));
         }
     }
-    Some(found.into_values().collect())
+    found.sort_unstable_by(|a, b| (&a.labels, a.kind).cmp(&(&b.labels, b.kind)));
+    found.dedup_by(|a, b| (a.id, a.kind) == (b.id, b.kind));
+    Some(found)
 }
 
 /// The names of all labels of these series.
@@ -139,27 +140,33 @@ pub struct Reader {
 }
 
 /// How many series of samples are read together. The number grows while the series are short.
-struct Together {
+pub(super) struct Together {
     series: usize,
     /// Number of series that are read alone before the next attempt to read several.
     alone: usize,
 }
 
+impl Default for Together {
+    fn default() -> Self {
+        Self { series: 1, alone: 0 }
+    }
+}
+
 impl Together {
     /// Number of series that the next read may have.
-    const fn series(&self) -> usize {
+    pub(super) const fn series(&self) -> usize {
         if self.alone > 0 { 1 } else { self.series }
     }
 
     /// Adapts the numbers after a read of this many series, which have `records` records together.
-    fn read(&mut self, series: usize, records: usize) {
+    pub(super) fn read(&mut self, series: usize, records: usize) {
         self.alone = self.alone.saturating_sub(1);
         let fitting = SLICE_RECORDS.saturating_mul(series) / records.max(1);
         self.series = fitting.clamp(1, SERIES_AT_ONCE.min(2 * series));
     }
 
     /// Adapts the numbers after an attempt to read several series that were not short.
-    const fn failed(&mut self) {
+    pub(super) const fn failed(&mut self) {
         *self = Self { series: 1, alone: SERIES_ALONE };
     }
 }
@@ -177,7 +184,7 @@ impl Reader {
             slices: None,
             bounds: Bounds::default(),
             records: 0,
-            together: Together { series: 1, alone: 0 },
+            together: Together::default(),
             ready: VecDeque::new(),
             totals: Totals::default(),
             damages: None,
@@ -339,17 +346,6 @@ impl Records {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// Count and checksum of the records of one series in the store. A series outside of the access counts as one without records.
-pub async fn tally(store: &View, series: Selected, range: TimeRange) -> Result<Tally> {
-    let kind = series.kind;
-    if !store.admits(&series.labels) {
-        return Ok(Tally::default());
-    }
-    let mut reader = Reader::new(store.clone(), vec![series], Some(kind), range);
-    while reader.next().await?.is_some() {}
-    Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
 }
 
 /// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records. Also returns the error bounds of

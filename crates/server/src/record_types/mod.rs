@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The entries themselves contain everything except the units. A connection reads its next frame only after
-//! [`RecordTypes::defined`] has returned and the types are on disk. So the types of all acknowledged records survive a crash.
+//! [`RecordTypes::defined`] has returned. Then the types are on disk, unless the file cannot be written. So the types of
+//! acknowledged records survive a crash.
 
 #[cfg(fuzzing)]
 pub mod file;

@@ -1,14 +1,18 @@
 //! Reads the files of TLS: certificate chain, private key, certificate authorities of clients.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 
 use super::expiry;
 use super::pem::{self, PemError};
@@ -69,6 +73,12 @@ impl Files {
         };
         let cert = pem::certificates(&self.cert).map_err(failed("tls-cert", &self.cert))?;
         let expires = cert.iter().filter_map(|der| expiry::not_after(der)).min();
+        if cert.first().is_some_and(is_authority) {
+            tracing::warn!(
+                path = %self.cert.display(),
+                "tls-cert is the certificate of an authority (CA:TRUE): agents and tacho refuse it; create one with CA:FALSE"
+            );
+        }
         let key = self.key()?;
         let mut config = builder.with_single_cert(cert, key).map_err(|error| pair(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -92,6 +102,25 @@ fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
         .map_err(|error| TlsError::Authority { path: path.to_owned(), cause: error.to_string() })
+}
+
+/// Whether clients that verify with webpki, such as `tacho`, refuse this certificate of a server, because it is that of an
+/// authority.
+fn is_authority(cert: &CertificateDer<'static>) -> bool {
+    let mut roots = RootCertStore::empty();
+    if roots.add(cert.clone()).is_err() {
+        return false;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let Ok(verifier) = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build() else {
+        return false;
+    };
+    let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
+    // The certificate must be valid at the time of the check.
+    let at = expiry::not_after(cert).and_then(|at| u64::try_from(at).ok()).unwrap_or_default();
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
+    let verified = verifier.verify_server_cert(cert, &[], &name, &[], at);
+    verified.is_err_and(|error| error.to_string().contains("CaUsedAsEndEntity"))
 }
 
 /// Converts a PEM error to an error that names this file.

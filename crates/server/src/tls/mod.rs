@@ -106,7 +106,13 @@ impl Tls {
         };
         drop(refusals);
         let peer = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-        tracing::warn!(listener, peer, reason, refused, "TLS handshake failed, at most one line a minute");
+        tracing::warn!(
+            listener,
+            peer,
+            reason,
+            refused,
+            "TLS handshake failed (at most one such line a minute)"
+        );
     }
 }
 

@@ -161,32 +161,23 @@ impl SimulatedDisk {
         Some(text)
     }
 
-    /// Cuts off the end of the newest file with this extension in a directory. Half of the cuts are at a place where
-    /// `boundary` begins. Returns a description and the number of bytes; `None` if there is no such file with more than `least`
-    /// bytes.
-    pub fn cut_end(
-        &self,
-        directory: &Path,
-        extension: &str,
-        boundary: &[u8],
-        least: usize,
-    ) -> Option<(String, usize)> {
+    /// Cuts off the end of a file, and keeps at least its first `least` bytes. Half of the cuts are at a place where `boundary`
+    /// begins. Returns a description and the number of lost bytes; `None` if the file is not longer.
+    pub fn cut_end(&self, path: &Path, boundary: &[u8], least: usize) -> Option<(String, usize)> {
         let mut state = self.state();
-        let State { files, names, random, .. } = &mut *state;
-        let is_meant = |path: &Path| {
-            path.parent() == Some(directory) && path.extension().is_some_and(|e| e == extension)
-        };
-        let (path, id) = names.all().into_iter().rfind(|(path, _)| is_meant(path))?;
+        let id = state.names.file(path).ok()?;
+        let State { files, random, .. } = &mut *state;
         let file = files.get_mut(&id)?;
         let bytes = file.content();
         let whole = bytes.len();
-        let begins = |at: &usize| bytes[*at..].starts_with(boundary);
-        let boundaries: Vec<usize> = (least..whole).filter(begins).collect();
-        let length = match boundaries.len() {
-            _ if whole <= least => return None,
-            0 => least + random.below((whole - least) as u64) as usize,
-            some if random.one_in(2) => boundaries[random.below(some as u64) as usize],
-            _ => least + random.below((whole - least) as u64) as usize,
+        if whole <= least {
+            return None;
+        }
+        let boundaries: Vec<usize> = (least..whole).filter(|at| bytes[*at..].starts_with(boundary)).collect();
+        let length = if !boundaries.is_empty() && random.one_in(2) {
+            boundaries[random.below(boundaries.len() as u64) as usize]
+        } else {
+            least + random.below((whole - least) as u64) as usize
         };
         file.cut(length as u64);
         file.sync();

@@ -257,7 +257,8 @@ impl Checker {
             Finding::new(FindingKind::SeriesUnknown, Place::file("chunks"), why)
                 .key(self.group_words(*kind, *group))
                 .loss(Loss::Derivable)
-                .effect("nothing is lost: tacho repair writes the labels again")
+                .effect("nothing is lost")
+                .remedy("use tacho repair: it writes the labels again")
         };
         findings.extend(self.derived.iter().map(derived));
         findings.extend(self.sequence_unknown());

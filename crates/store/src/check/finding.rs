@@ -67,7 +67,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant => Loss::$loss,)* }
             }
 
-            /// Advice for the operator, in one sentence.
+            /// Advice for the operator, in one sentence, unless a finding has another one.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)* }
             }
@@ -77,7 +77,7 @@ macro_rules! kinds {
 
 kinds! {
     ManifestDamaged "manifest-damaged" Damage Nothing
-        "start the server: it writes both copies again; if both are damaged, use tacho repair"
+        "start the server: it writes both copies again"
     FileMissing "file-missing" Damage Records
         "put the file back from a backup, or use tacho repair"
     FileShort "file-short" Damage Records
@@ -183,12 +183,23 @@ pub struct Finding {
     pub lost: Option<Lost>,
     /// A further consequence; may be empty.
     pub effect: &'static str,
+    /// Advice for the operator, in one sentence.
+    pub remedy: &'static str,
 }
 
 impl Finding {
     pub fn new(kind: FindingKind, place: Place, reason: impl fmt::Display) -> Self {
         let reason = reason.to_string();
-        Self { kind, place, key: None, reason, loss: kind.loss(), lost: None, effect: "" }
+        Self {
+            kind,
+            place,
+            key: None,
+            reason,
+            loss: kind.loss(),
+            lost: None,
+            effect: "",
+            remedy: kind.remedy(),
+        }
     }
 
     #[must_use]
@@ -199,6 +210,11 @@ impl Finding {
     #[must_use]
     pub fn effect(self, effect: &'static str) -> Self {
         Self { effect, ..self }
+    }
+
+    #[must_use]
+    pub fn remedy(self, remedy: &'static str) -> Self {
+        Self { remedy, ..self }
     }
 
     #[must_use]

@@ -145,9 +145,12 @@ impl Journals {
     pub fn emptied(&self, known: &Known) -> Option<Finding> {
         let is_lost = known.is_empty() && prove_flush(self.held.keys().copied());
         let finding = || {
-            Finding::new(FindingKind::FileMissing, Place::file("chunks"), EMPTIED).effect(
-                "an unknown number of flushed records is lost; the server refuses to open the directory",
-            )
+            Finding::new(FindingKind::FileMissing, Place::file("chunks"), EMPTIED)
+                .effect("an unknown number of flushed records is lost; the server refuses to open the directory")
+                .remedy(
+                    "put the whole directory chunks/ back, restore the data directory from a backup, or use tacho repair to \
+                     keep the journals",
+                )
         };
         is_lost.then(finding)
     }
@@ -164,6 +167,7 @@ impl Journals {
         };
         Finding::new(kind, Place::file(name.clone()), gap.what(&name))
             .effect("its records are lost; the server refuses to open the directory")
+            .remedy(JOURNAL_GAP_REMEDY)
     }
 
     /// Findings about names of files and about the quarantine.
@@ -305,6 +309,10 @@ impl Journals {
         findings
     }
 }
+
+/// A journal from a backup does not fit: it was shorter then, and the next backup does not have it any more.
+const JOURNAL_GAP_REMEDY: &str = "if the whole file still exists elsewhere, put it back; else restore the data directory from a \
+                                  backup, or use tacho repair to keep the rest";
 
 /// Findings about bytes that the disk cannot read.
 fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {

@@ -179,7 +179,7 @@ impl Checker {
         }
         for (kind, group) in unknown {
             // The id of a group with one member is the id of this member.
-            let one = known.index.labels(group).or_else(|| labels.get(&group)).cloned();
+            let one = known.index.labels(group).or_else(|| labels.get(&group).cloned());
             found.extend(one.map(|one| (kind, group, vec![one])));
         }
         let mut rows = Vec::new();
@@ -219,7 +219,7 @@ impl Groups {
     /// Returns the groups that a start of the server would form of these samples, and other groups that an earlier flush may have
     /// formed of the same series.
     fn form(&mut self, known: &Known, samples: &OpenSeries) -> Vec<(SeriesId, Vec<Arc<Labels>>)> {
-        let labels = |number: u32| (number, self.index.labels_of(number).clone());
+        let labels = |number: u32| (number, self.index.labels_of(number));
         let all: Vec<(u32, Arc<Labels>)> = samples.iter().map(|(number, _)| labels(number)).collect();
         let is_homeless = |(number, labels): &&(u32, Arc<Labels>)| {
             let home = known.index.number(labels.id()).and_then(|number| known.index.home(number));
@@ -233,7 +233,7 @@ impl Groups {
         let formed =
             [home::groups(samples, &homeless, |times| times), home::groups(samples, &all, |times| times)];
         let members = |group: NewGroup| {
-            (group.id, group.members.into_iter().map(|number| self.index.labels_of(number).clone()).collect())
+            (group.id, group.members.into_iter().map(|number| self.index.labels_of(number)).collect())
         };
         formed.into_iter().chain(variants).flatten().map(members).collect()
     }

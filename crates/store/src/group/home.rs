@@ -15,7 +15,8 @@ use super::form::{Newcomer, Print, form};
 use super::row::{group_id, series_row};
 use crate::driver::Row;
 use crate::generation::Generation;
-use crate::index::Index;
+use crate::guarded::Guarded;
+use crate::index::{Index, labels_of_all};
 use crate::memtable::OpenSeries;
 
 /// The members of a group with samples in a generation.
@@ -34,10 +35,10 @@ pub struct NewGroup {
 }
 
 /// Series of samples without a home group.
-pub fn newcomers(index: &Index, generation: &Generation) -> Vec<(u32, Arc<Labels>)> {
-    let numbers = generation.samples.iter().map(|(number, _)| number);
-    let homeless = numbers.filter(|number| index.home(*number).is_none());
-    homeless.map(|number| (number, index.labels_of(number).clone())).collect()
+pub fn newcomers(index: &Guarded<Index>, generation: &Generation) -> Vec<(u32, Arc<Labels>)> {
+    let numbers: Vec<u32> = generation.samples.iter().map(|(number, _)| number).collect();
+    let is_homeless = |index: &Index, number| index.home(number).is_none();
+    labels_of_all(index, &numbers, is_homeless, &|| true).unwrap_or_default()
 }
 
 /// Forms groups of the series from the times in `samples`. `assume` may change the summary of the times. Takes long for many

@@ -181,7 +181,7 @@ fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     found
 }
 
-/// The nearest time and its distance. Of two equally near times, the earlier one.
+/// The nearest time and its distance. Of two equally near times, the earlier one is returned.
 fn nearest(times: &Times, at: Timestamp) -> Option<Slot> {
     let after = times.slice(TimeRange::new(Timestamp::MIN, at)).end;
     let slot = |place: usize| times.get(place).map(|slot| (slot, slot.abs_diff(at)));

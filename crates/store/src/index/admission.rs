@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tacho_model::{Labels, SeriesId};
 
-use super::{Index, LABEL_BYTES, SeriesNumber, VALUE_BYTES};
+use super::{Index, LABEL_BYTES, SeriesNumber, VALUE_BYTES, bytes_of};
 use crate::journal::format::DEFINITIONS_BYTES_MAX;
 
 /// The limits. Concurrent batches may exceed them slightly.
@@ -44,8 +44,6 @@ pub struct Admission<'a> {
     series: HashSet<SeriesId>,
     /// New values of the admitted series, by label name.
     values: HashMap<&'a str, HashSet<&'a str>>,
-    /// The last admitted new series.
-    last: Option<&'a Labels>,
     /// Memory of all admitted new series.
     bytes: usize,
     /// Bytes of the canonical labels of the series checked so far. The journal record of the batch defines at most these, and
@@ -64,7 +62,6 @@ impl<'a> Admission<'a> {
             before: None,
             series: HashSet::new(),
             values: HashMap::new(),
-            last: None,
             bytes: 0,
             written: 0,
         }
@@ -89,11 +86,11 @@ impl<'a> Admission<'a> {
         let new: Vec<(&str, &str)> = labels.iter().filter(|(n, v)| self.is_new(n, v)).collect();
         new.iter().try_for_each(|(name, value)| self.room(name, value))?;
         let values: usize = new.iter().map(|(name, value)| self.value_bytes(name, value)).sum();
-        let bytes = self.bytes + values + self.index.bytes_of(labels, self.last);
+        let bytes = self.bytes + values + bytes_of(labels.len());
         if self.index.bytes() + bytes > self.bounds.bytes_max {
             return Err(Refusal::Bytes { max: self.bounds.bytes_max });
         }
-        (self.bytes, self.last) = (bytes, Some(labels));
+        self.bytes = bytes;
         for (name, value) in new {
             self.values.entry(name).or_default().insert(value);
         }

@@ -5,7 +5,8 @@ use std::collections::BinaryHeap;
 
 use tacho_model::NAME;
 
-use super::{Index, Label, Postings, VALUE_BYTES};
+use super::pairs::PairNumber;
+use super::{Index, Label, Postings, VALUE_BYTES, Valued};
 
 /// The number and memory of series, by label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct LabelCost {
     pub values: usize,
     /// Number of series with the label.
     pub series: usize,
-    /// Memory of the label, bytes: its name and values in every series, counted without sharing, and its postings.
+    /// Memory of the label, bytes: its values, its number in every series, and its postings.
     pub bytes: usize,
     /// The values with the most series, largest first.
     pub top: Vec<(String, usize)>,
@@ -65,10 +66,9 @@ impl Label {
             bytes: self.carriers.as_ref().map_or(0, Postings::heap_bytes),
             top: self.top(top),
         };
-        for (value, postings) in &self.values {
+        for (value, Valued { postings, .. }) in &self.values {
             cost.series += postings.len();
-            // Bytes in the labels of each series: name, value and their terminators.
-            cost.bytes += postings.len() * (name.len() + value.len() + 2);
+            cost.bytes += postings.len() * size_of::<PairNumber>();
             cost.bytes += VALUE_BYTES + value.len() + postings.heap_bytes();
         }
         cost
@@ -77,7 +77,7 @@ impl Label {
     /// The values with the most series. Values with equally many series are ordered by value.
     fn top(&self, count: usize) -> Vec<(String, usize)> {
         let mut best = BinaryHeap::with_capacity(count.saturating_add(1).min(self.values.len() + 1));
-        for (value, postings) in &self.values {
+        for (value, Valued { postings, .. }) in &self.values {
             best.push((Reverse(postings.len()), &**value));
             if best.len() > count {
                 best.pop();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   numbers.rs    id -> number                      groups.rs       series -> its groups -> their members
+//!   pairs.rs      number of a pair -> name, value   labels.rs       series -> its labels
 //!   postings.rs   label, value -> numbers           select.rs       matchers -> numbers
 //!   bitmap.rs     sets of numbers in a selection    cardinality.rs  cost of labels
 //!   admission.rs  limits on new series
@@ -13,7 +14,9 @@ mod admission;
 mod bitmap;
 mod cardinality;
 mod groups;
+mod labels;
 mod numbers;
+mod pairs;
 mod postings;
 mod select;
 
@@ -25,11 +28,13 @@ use tacho_model::{Kind, Labels, SeriesId};
 pub use admission::{Admission, Bounds};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
+pub use labels::labels_of_all;
 pub use numbers::{Numbers, SeriesNumber, as_number, id_at};
 pub use select::{find, select, select_any};
 
 use bitmap::Bitmap;
 use groups::Groups;
+use pairs::{PairNumber, Pairs};
 use postings::Postings;
 
 use crate::kinds::{of_kind, of_kind_mut};
@@ -54,32 +59,38 @@ impl Kinds {
 
 #[derive(Debug)]
 struct Series {
-    labels: Arc<Labels>,
+    /// The labels, sorted by name. Empty after the series was removed.
+    pairs: Box<[PairNumber]>,
     kinds: Kinds,
     /// Kinds with a row in the Series table.
     persisted: Kinds,
-    /// The series' share of the index memory, without the map of label names and values.
-    bytes: u32,
 }
 
 /// Memory of a series in all tables of the index and its groups, without its labels, bytes. Includes the temporary copy
 /// while a table grows.
-const SERIES_BYTES: usize = 192;
-/// Memory of labels that several series share, without their text, bytes.
-const BASE_BYTES: usize = 80;
-/// Memory of a series number in the postings of one value and of one label, bytes.
-const NUMBER_BYTES: usize = 12;
-/// Memory of one value in the map without its text, bytes: key, postings, its share of a node and of the allocator.
-const VALUE_BYTES: usize = 96;
+const SERIES_BYTES: usize = 128;
+/// Memory of one label of a series, bytes: the number of the pair, and the number of the series in the postings of one value
+/// and of one label.
+const NUMBER_BYTES: usize = 16;
+/// Memory of one value without its text, bytes: key, postings, their share of a node, the pair, and the allocator.
+const VALUE_BYTES: usize = 144;
 /// Memory of one label in the map without its name, bytes.
-const LABEL_BYTES: usize = 160;
+const LABEL_BYTES: usize = 184;
 
 /// Values and series of one label.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Label {
-    values: BTreeMap<Box<str>, Postings>,
+    name: Arc<str>,
+    values: BTreeMap<Arc<str>, Valued>,
     /// Series with the label. `None` while the label has no values.
     carriers: Option<Postings>,
+}
+
+/// Series with one value of a label.
+#[derive(Debug)]
+struct Valued {
+    postings: Postings,
+    pair: PairNumber,
 }
 
 #[derive(Debug, Default)]
@@ -89,12 +100,18 @@ pub struct Index {
     ids: Vec<SeriesId>,
     numbers: Numbers,
     groups: Groups,
-    labels: BTreeMap<Box<str>, Label>,
+    labels: BTreeMap<Arc<str>, Label>,
+    pairs: Pairs,
     /// Series of each kind, in the order of [`Kind::ALL`].
     kinds: [Bitmap; 3],
     counts: [usize; 3],
     /// Estimated memory, bytes. Updated when series are added or removed.
     bytes: usize,
+}
+
+/// Memory of a series with this number of labels, without new names and values.
+const fn bytes_of(labels: usize) -> usize {
+    SERIES_BYTES + NUMBER_BYTES * labels
 }
 
 impl Index {
@@ -134,16 +151,8 @@ impl Index {
         self.series(number).kinds.has(kind)
     }
 
-    pub fn labels_of(&self, number: SeriesNumber) -> &Arc<Labels> {
-        &self.series(number).labels
-    }
-
     pub fn has(&self, kind: Kind, id: SeriesId) -> bool {
         self.get(id).is_some_and(|s| s.kinds.has(kind))
-    }
-
-    pub fn labels(&self, id: SeriesId) -> Option<&Arc<Labels>> {
-        self.get(id).map(|s| &s.labels)
     }
 
     #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
@@ -175,44 +184,40 @@ impl Index {
     fn add_new(&mut self, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
         let number = as_number(self.series.len());
         let (kinds, persisted) = (Kinds::default(), Kinds::default());
-        let bytes = self.bytes_of(labels, self.series.last().map(|before| &*before.labels));
-        self.bytes += bytes;
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.series.push(Series { labels: labels.clone(), kinds, persisted, bytes });
+        self.bytes += bytes_of(labels.len());
+        let pairs = labels.iter().map(|(name, value)| self.add_pair(name, value, number)).collect();
+        self.series.push(Series { pairs, kinds, persisted });
         self.ids.push(id);
         let Self { numbers, ids, .. } = self;
         numbers.insert(id, number, |n| id_at(ids, n));
-        for (name, value) in labels.iter() {
-            // Looked up by `&str` first, because name and value are usually known.
-            let label = match self.labels.get_mut(name) {
-                Some(label) => label,
-                None => {
-                    self.bytes += LABEL_BYTES + name.len();
-                    self.labels.entry(name.into()).or_default()
-                }
-            };
-            match &mut label.carriers {
-                Some(carriers) => carriers.push(number),
-                none => *none = Some(Postings::One(number)),
-            }
-            match label.values.get_mut(value) {
-                Some(postings) => postings.push(number),
-                None => {
-                    self.bytes += VALUE_BYTES + value.len();
-                    label.values.insert(value.into(), Postings::One(number));
-                }
-            }
-        }
         number
     }
 
-    /// Memory of a series without new names and values. Labels that it shares with the previous series `before` count
-    /// once.
-    fn bytes_of(&self, labels: &Labels, before: Option<&Labels>) -> usize {
-        let known = before.and_then(Labels::base);
-        let base = labels.base().filter(|base| known.is_none_or(|known| !Arc::ptr_eq(base, known)));
-        let base = base.map_or(0, |base| base.own_bytes() + BASE_BYTES);
-        SERIES_BYTES + NUMBER_BYTES * labels.len() + labels.own_bytes() + base
+    /// Adds a series to the postings of one of its labels. Returns the number of the pair.
+    fn add_pair(&mut self, name: &str, value: &str, number: SeriesNumber) -> PairNumber {
+        // Looked up by `&str` first, because name and value are usually known.
+        let label = match self.labels.get_mut(name) {
+            Some(label) => label,
+            None => {
+                self.bytes += LABEL_BYTES + name.len();
+                let name: Arc<str> = name.into();
+                let label = Label { name: name.clone(), values: BTreeMap::new(), carriers: None };
+                self.labels.entry(name).or_insert(label)
+            }
+        };
+        match &mut label.carriers {
+            Some(carriers) => carriers.push(number),
+            none => *none = Some(Postings::One(number)),
+        }
+        if let Some(Valued { postings, pair }) = label.values.get_mut(value) {
+            postings.push(number);
+            return *pair;
+        }
+        self.bytes += VALUE_BYTES + value.len();
+        let value: Arc<str> = value.into();
+        let pair = self.pairs.add(&label.name, &value);
+        label.values.insert(value, Valued { postings: Postings::One(number), pair });
+        pair
     }
 
     /// Removes a kind from a series. After its last kind, the series leaves the index. Its number is not reused.
@@ -230,26 +235,25 @@ impl Index {
     }
 
     fn forget(&mut self, number: SeriesNumber) {
-        let series = self.series_mut(number);
-        let (labels, mut bytes) = (std::mem::take(&mut series.labels), series.bytes as usize);
-        let Self { numbers, ids, .. } = self;
+        let pairs = std::mem::take(&mut self.series_mut(number).pairs);
+        let mut bytes = bytes_of(pairs.len());
+        let Self { numbers, ids, pairs: texts, labels, .. } = self;
         numbers.remove(id_at(ids, number), |n| id_at(ids, n));
-        for (name, value) in labels.iter() {
-            let Some(label) = self.labels.get_mut(name) else { continue };
+        for pair in pairs {
+            let (name, value) = texts.get(pair);
+            let Some(label) = labels.get_mut(name) else { continue };
             label.carriers = label.carriers.take().and_then(|carriers| carriers.without(number));
-            let left =
-                label.values.remove_entry(value).map(|(key, postings)| (key, postings.without(number)));
-            match left {
-                Some((key, Some(postings))) => {
-                    label.values.insert(key, postings);
-                }
-                Some((_, None)) => bytes += VALUE_BYTES + value.len(),
-                None => {}
+            let Some((key, Valued { postings, .. })) = label.values.remove_entry(value) else { continue };
+            if let Some(postings) = postings.without(number) {
+                label.values.insert(key, Valued { postings, pair });
+                continue;
             }
+            bytes += VALUE_BYTES + value.len();
             if label.values.is_empty() {
                 bytes += LABEL_BYTES + name.len();
-                self.labels.remove(name);
+                labels.remove(name);
             }
+            texts.remove(pair);
         }
         self.bytes = self.bytes.saturating_sub(bytes);
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::bitmap::Bitmap;
 use super::postings::Postings;
-use super::{Index, Label, SeriesNumber, as_number};
+use super::{Index, Label, SeriesNumber, as_number, labels_of_all};
 use crate::guarded::Guarded;
 use crate::kinds::of_kind;
 
@@ -31,14 +31,16 @@ enum Found {
 
 impl Index {
     fn postings(&self, label: &str, value: &str) -> Option<&Postings> {
-        self.labels.get(label)?.values.get(value)
+        self.labels.get(label)?.values.get(value).map(|valued| &valued.postings)
     }
 
     /// Estimated cost of a matcher: the series in its postings, or the values that its pattern must be tried on.
     fn cost(&self, matcher: &Matcher) -> usize {
         let Some(label) = self.labels.get(matcher.label()) else { return 0 };
         match (matcher.op(), matcher.candidates()) {
-            (MatchOp::Equal, _) => label.values.get(matcher.value()).map_or(0, Postings::len),
+            (MatchOp::Equal, _) => {
+                label.values.get(matcher.value()).map_or(0, |valued| valued.postings.len())
+            }
             (MatchOp::NotEqual, _) | (_, Candidates::Everything | Candidates::Something) => 0,
             (_, Candidates::Values(values)) => values.len(),
             (_, Candidates::Prefix(_)) => label.values.len(),
@@ -82,7 +84,7 @@ impl Index {
                 if let Candidates::Values(values) = candidates {
                     let values = values.iter().filter(|value| matcher.matches_value(value) != negative);
                     let known = values.filter_map(|value| label.values.get(value.as_str()));
-                    known.for_each(|postings| postings.add_to(&mut wanted));
+                    known.for_each(|valued| valued.postings.add_to(&mut wanted));
                 }
                 if matcher.matches_value("") != negative {
                     let mut without = self.everything();
@@ -137,10 +139,10 @@ impl Index {
         let mut series = self.restricted(kind, numbers);
         series.keep(&label.carriers());
         if series.len() < label.values.len() {
-            let values = series.iter().filter_map(|n| self.labels_of(n).get(name));
+            let values = series.iter().filter_map(|n| self.value_of(n, name));
             return within(values.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned), bytes_max);
         }
-        let found = label.values.iter().filter(|(_, postings)| postings.meets(&series));
+        let found = label.values.iter().filter(|(_, valued)| valued.postings.meets(&series));
         within(found.map(|(value, _)| value.to_string()), bytes_max)
     }
 }
@@ -201,7 +203,7 @@ enum Work {
     /// The remaining series, checked one by one.
     Series { left: std::vec::IntoIter<SeriesNumber>, accepted: Vec<SeriesNumber> },
     /// The values of the matcher's label up to `last` were tried.
-    Values { last: Option<Box<str>>, wanted: Bitmap },
+    Values { last: Option<Arc<str>>, wanted: Bitmap },
 }
 
 /// A selection that can be interrupted, because trying a pattern on all values may take seconds. It can continue after
@@ -246,7 +248,7 @@ impl<'m> Selecting<'m> {
                 Work::Nothing => {}
                 Work::Series { left, accepted } => {
                     for number in left {
-                        if matcher.matches(index.labels_of(number)) {
+                        if matcher.matches_value(index.value_of(number, matcher.label()).unwrap_or("")) {
                             accepted.push(number);
                         }
                         if turn.is_over() {
@@ -307,7 +309,7 @@ impl Index {
     fn try_values(
         &self,
         matcher: &Matcher,
-        last: &mut Option<Box<str>>,
+        last: &mut Option<Arc<str>>,
         wanted: &mut Bitmap,
         turn: &mut Turn<'_>,
     ) -> bool {
@@ -320,9 +322,9 @@ impl Index {
         let from = last.as_deref().map_or(Bound::Included(prefix.as_str()), Bound::Excluded);
         let range = label.values.range::<str, _>((from, Bound::Unbounded));
         let mut left = None;
-        for (value, postings) in range.take_while(|(value, _)| value.starts_with(prefix.as_str())) {
+        for (value, valued) in range.take_while(|(value, _)| value.starts_with(prefix.as_str())) {
             if matcher.matches_value(value) != negative {
-                postings.add_to(wanted);
+                valued.postings.add_to(wanted);
             }
             if turn.is_over() {
                 left = Some(value.clone());
@@ -361,9 +363,8 @@ pub fn find(
     waits: Waits<'_>,
 ) -> Option<Vec<(SeriesId, Arc<Labels>)>> {
     let numbers = select(index, kind, matchers, waits)?;
-    let index = index.read();
-    let there = numbers.into_iter().filter(|number| index.is_of(kind, *number));
-    Some(there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect())
+    let found = labels_of_all(index, &numbers, |index, number| index.is_of(kind, number), waits)?;
+    Some(found.into_iter().map(|(_, labels)| (labels.id(), labels)).collect())
 }
 
 /// The series of a kind that at least one selector accepts, or all series if there is no selector.
@@ -407,7 +408,7 @@ impl Index {
         let mut selecting = Selecting::new(self, kind, matchers);
         while !selecting.apply_matchers(self, &mut Turn::new(Duration::ZERO, &|| true)) {}
         let labels = selecting.into_found(self).into_iter().map(|number| self.labels_of(number));
-        labels.map(|labels| (labels.id(), labels.clone())).collect()
+        labels.map(|labels| (labels.id(), labels)).collect()
     }
 
     /// Series that any selector accepts.

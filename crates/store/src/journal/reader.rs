@@ -224,7 +224,7 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             if let Some(payload) = search.with_another_length(at) {
                 steps.push(Step::Harmless(
                     at,
-                    "a record whose length has one wrong bit, which its checksum corrects",
+                    "a record with one wrong bit in its length: the checksum confirms the corrected length",
                 ));
                 at = payload.end;
                 steps.push(Step::Record(payload));

@@ -92,7 +92,7 @@ impl SeriesTable {
     }
 }
 
-/// Lengths of the common prefix and the common suffix. The two do not overlap.
+/// Lengths of the common prefix and the common suffix. Prefix and suffix do not overlap.
 fn shared(a: &[u8], b: &[u8]) -> (usize, usize) {
     let begins = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let [a, b] = [a, b].map(|all| all.get(begins..).unwrap_or_default().iter().rev());

@@ -27,7 +27,7 @@ const BUCKET_FIRST_LOG2: u32 = 10;
 pub struct Call {
     pub calls: u64,
     pub errors: u64,
-    /// Rows that were put or read; for deletes, the number of rows and ranges to delete.
+    /// Rows that were passed to `put`, or read; for deletes, the number of rows and ranges to delete.
     pub rows: u64,
     /// Bytes of the values.
     pub bytes: u64,

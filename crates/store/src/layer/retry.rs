@@ -1,4 +1,4 @@
-//! A layer that retries failed calls if a retry may help.
+//! A layer that retries failed puts, scans, reads and deletes if a retry may help.
 //!
 //! The number of attempts is limited. Waits double up to a limit. Each wait is shortened by a seeded jitter of up to one
 //! half, so that several servers do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted

@@ -1,7 +1,8 @@
 //! The memtable: records that are not encoded yet.
 //!
 //! Records are in order of arrival. They are sorted when they are read or sealed, so late and backfilled records cost no
-//! extra work here. There may be millions of samples, so they are packed when they arrive (`samples.rs`).
+//! extra work here. There may be millions of samples, so they are packed when they arrive (`samples.rs`), and series share their
+//! times (`times.rs`).
 //!
 //! Path of one record. Before: `generation.rs` adds it. After: `seal/` encodes it.
 
@@ -15,6 +16,8 @@ use crate::keys::{CHUNK_SPAN_MAX_NS, Span};
 use crate::scatter::Walk;
 
 mod samples;
+mod times;
+mod words;
 
 pub use samples::{Column, OpenSamples, OpenSeries, latest};
 

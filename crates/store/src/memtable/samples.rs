@@ -7,11 +7,20 @@ use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
 use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
+use super::times::{Node, ROOT, SharedTimes};
+use super::words::Words;
 use crate::scatter::Walk;
+
+/// The open samples of one series in a generation.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenSamples<'a> {
+    held: &'a Held,
+    times: &'a SharedTimes,
+}
 
 /// Samples of one series, in order of arrival.
 #[derive(Debug)]
-pub struct OpenSamples {
+struct Held {
     /// Number of the series in the index.
     number: u32,
     /// Type of the first value.
@@ -20,12 +29,34 @@ pub struct OpenSamples {
 }
 
 /// An idle series has one sample since the last seal. It has no heap memory of its own, because there may be millions of
-/// idle series.
+/// idle series. Millions of series with some samples each have few bytes per sample and share their times.
 #[derive(Debug)]
 enum Form {
-    One { at: Timestamp, word: u64 },
+    One {
+        at: Timestamp,
+        word: u64,
+    },
+    /// At most [`SHARED_MAX`] samples, with times that other series have, too.
+    Shared {
+        node: Node,
+        words: Words,
+    },
+    /// At most [`FEW_MAX`] samples. Their number is `used`; the rest of the slice is unused.
+    Few {
+        samples: Box<[Few]>,
+        used: u8,
+    },
     Many(Box<Packed>),
 }
+
+type Few = (Timestamp, u64);
+
+/// More samples with shared times are packed, so that a range of them can be read without the others.
+const SHARED_MAX: usize = 256;
+/// More samples are packed. The memory of [`Packed`] without samples is that of four samples.
+const FEW_MAX: usize = 16;
+/// Unused samples of [`Form::Few`].
+const UNUSED: Few = (0, 0);
 
 #[derive(Debug)]
 struct Packed {
@@ -59,40 +90,112 @@ const fn value_of(word: u64, value_type: ValueType) -> Value {
     }
 }
 
-impl OpenSamples {
+impl Held {
     const fn new(number: u32, first: Sample) -> Self {
         let form = Form::One { at: first.at, word: word_of(first.value) };
         Self { number, value_type: first.value.value_type(), form }
     }
 
     /// Appends samples. Returns the memory that they take, bytes.
-    fn push(&mut self, samples: &[Sample]) -> usize {
-        let (mut grown, packed) = match &mut self.form {
-            Form::Many(packed) => (0, packed),
-            Form::One { .. } if samples.is_empty() => return 0,
-            Form::One { at, word } => {
-                let packed = Box::new(Packed::new(*at, *word, self.value_type));
-                let bytes = packed.bytes();
-                self.form = Form::Many(packed);
-                let Form::Many(packed) = &mut self.form else { return bytes };
-                (bytes, packed)
+    fn push(&mut self, samples: &[Sample], times: &mut SharedTimes) -> usize {
+        let (mut grown, mut rest) = (0, samples.iter());
+        loop {
+            if let Form::Many(packed) = &mut self.form {
+                rest.for_each(|sample| grown += packed.push(*sample));
+                return grown;
             }
-        };
-        samples.iter().for_each(|sample| grown += packed.push(*sample));
-        grown
+            let Some(sample) = rest.next() else { return grown };
+            let before = self.heap_bytes();
+            let is_of_type = sample.value.value_type() == self.value_type;
+            if !(is_of_type && self.append(sample.at, word_of(sample.value), times)) {
+                self.change(*sample, is_of_type, times);
+            }
+            grown += self.heap_bytes().saturating_sub(before);
+        }
     }
 
-    pub fn len(&self) -> usize {
+    /// Appends a sample of the series' type, if the form can hold it.
+    fn append(&mut self, at: Timestamp, word: u64, times: &mut SharedTimes) -> bool {
+        let value_type = self.value_type;
+        match &mut self.form {
+            Form::One { at: first_at, word: first } => {
+                let first_node = times.follow(ROOT, *first_at);
+                let Some(node) = first_node.and_then(|node| times.follow(node, at)) else { return false };
+                let mut words = Words::new(*first, value_type);
+                words.push(word, value_type);
+                self.form = Form::Shared { node, words };
+                true
+            }
+            Form::Shared { node, words } => {
+                let has_room = times.count(*node) < SHARED_MAX;
+                let Some(next) = has_room.then(|| times.follow(*node, at)).flatten() else { return false };
+                words.push(word, value_type);
+                *node = next;
+                true
+            }
+            Form::Few { samples, used } => {
+                let len = usize::from(*used);
+                if len == samples.len() && len < FEW_MAX {
+                    *samples = few(samples, len * 2);
+                }
+                let Some(place) = samples.get_mut(len) else { return false };
+                (*place, *used) = ((at, word), *used + 1);
+                true
+            }
+            Form::Many(_) => false,
+        }
+    }
+
+    /// Changes the form and appends a sample. Packs the samples if there are too many, or if the sample has another type.
+    #[cold]
+    fn change(&mut self, sample: Sample, is_of_type: bool, times: &SharedTimes) {
+        let mut all = OpenSamples { held: self, times }.in_order();
+        self.form = if is_of_type && all.len() < FEW_MAX {
+            all.push((sample.at, word_of(sample.value)));
+            let used = u8::try_from(all.len()).unwrap_or(u8::MAX);
+            Form::Few { samples: few(&all, all.len().next_power_of_two()), used }
+        } else {
+            let mut packed = Packed::new(&all, self.value_type);
+            packed.push(sample);
+            Form::Many(Box::new(packed))
+        };
+    }
+
+    /// Heap memory without the shared times, bytes.
+    fn heap_bytes(&self) -> usize {
         match &self.form {
+            Form::One { .. } => 0,
+            Form::Shared { words, .. } => words.bytes(),
+            Form::Few { samples, .. } => size_of_val(&**samples),
+            Form::Many(packed) => packed.bytes(),
+        }
+    }
+}
+
+/// The samples, and unused ones up to this length.
+fn few(samples: &[Few], len: usize) -> Box<[Few]> {
+    let mut all = Vec::with_capacity(len);
+    all.extend_from_slice(samples);
+    all.resize(len, UNUSED);
+    all.into_boxed_slice()
+}
+
+impl OpenSamples<'_> {
+    pub fn len(self) -> usize {
+        match &self.held.form {
             Form::One { .. } => 1,
+            Form::Shared { node, .. } => self.times.count(*node),
+            Form::Few { used, .. } => usize::from(*used),
             Form::Many(packed) => packed.samples.len() + packed.mixed.len(),
         }
     }
 
     /// Time of the sample that arrived last.
-    fn last(&self) -> Timestamp {
-        match &self.form {
+    fn last(self) -> Timestamp {
+        match &self.held.form {
             Form::One { at, .. } => *at,
+            Form::Shared { node, .. } => self.times.last(*node),
+            Form::Few { .. } => self.few().last().map_or(0, |(at, _)| *at),
             Form::Many(packed) => {
                 let packed_last = || packed.samples.last().map_or(0, |(at, _)| at);
                 packed.mixed.last().map_or_else(packed_last, |sample| sample.at)
@@ -100,19 +203,31 @@ impl OpenSamples {
         }
     }
 
-    /// Heap memory, bytes.
-    #[cfg(test)]
-    fn heap_bytes(&self) -> usize {
-        match &self.form {
-            Form::One { .. } => 0,
-            Form::Many(packed) => packed.bytes(),
+    fn few(&self) -> &[Few] {
+        match &self.held.form {
+            Form::Few { samples, used } => samples.get(..usize::from(*used)).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Times and words of samples that are not packed, in order of arrival.
+    fn in_order(self) -> Vec<(Timestamp, u64)> {
+        match &self.held.form {
+            Form::One { at, word } => vec![(*at, *word)],
+            Form::Shared { node, words } => {
+                self.times.list(*node).into_iter().zip(words.unpack(self.held.value_type)).collect()
+            }
+            Form::Few { .. } => self.few().to_vec(),
+            Form::Many(_) => Vec::new(),
         }
     }
 
     /// Appends the times of all samples, in order of arrival.
-    pub fn times(&self, at: &mut Vec<Timestamp>) {
-        match &self.form {
+    pub fn times(self, at: &mut Vec<Timestamp>) {
+        match &self.held.form {
             Form::One { at: one, .. } => at.push(*one),
+            Form::Shared { node, .. } => at.extend(self.times.list(*node)),
+            Form::Few { .. } => at.extend(self.few().iter().map(|(at, _)| *at)),
             Form::Many(packed) => {
                 packed.samples.unpack_into(at, &mut Vec::new());
                 at.extend(packed.mixed.iter().map(|sample| sample.at));
@@ -122,22 +237,28 @@ impl OpenSamples {
 
     /// Sorted samples of a range, as one column per type of value. Of samples with equal times, only the last one is
     /// kept. Also returns the number of replaced samples.
-    pub fn columns(&self, range: TimeRange) -> (Vec<Column>, usize) {
-        let (at, words, replaced) = match &self.form {
+    pub fn columns(self, range: TimeRange) -> (Vec<Column>, usize) {
+        let (at, words, replaced) = match &self.held.form {
             Form::One { at, word } if range.contains(*at) => (vec![*at], vec![*word], 0),
             Form::One { .. } => return (Vec::new(), 0),
+            Form::Shared { node, words } if range == TimeRange::ALL => {
+                ascending((self.times.list(*node), words.unpack(self.held.value_type)))
+            }
+            Form::Shared { .. } | Form::Few { .. } => {
+                ascending(self.in_order().into_iter().filter(|(at, _)| range.contains(*at)).unzip())
+            }
             Form::Many(packed) if packed.mixed.is_empty() => packed.columns(range),
             Form::Many(packed) => return packed.columns_by_type(range),
         };
-        let values = ValueColumn::from_words(words, self.value_type);
+        let values = ValueColumn::from_words(words, self.held.value_type);
         (if at.is_empty() { Vec::new() } else { vec![Column { at, values }] }, replaced)
     }
 }
 
 impl Packed {
-    fn new(at: Timestamp, word: u64, value_type: ValueType) -> Self {
+    fn new(first: &[Few], value_type: ValueType) -> Self {
         let mut samples = PackedSamples::default();
-        samples.push(at, word);
+        first.iter().for_each(|(at, word)| _ = samples.push(*at, *word));
         Self { samples, value_type, mixed: Vec::new() }
     }
 
@@ -160,16 +281,7 @@ impl Packed {
     fn columns(&self, range: TimeRange) -> (Vec<Timestamp>, Vec<u64>, usize) {
         let (mut at, mut words) = (Vec::new(), Vec::new());
         self.samples.unpack_range(range, &mut at, &mut words);
-        if at.is_sorted_by(|a, b| a < b) {
-            return (at, words, 0);
-        }
-        let mut both: Vec<(Timestamp, u64)> = at.into_iter().zip(words).collect();
-        both.sort_by_key(|(at, _)| *at);
-        let count = both.len();
-        keep_last(&mut both, |(at, _)| *at);
-        let replaced = count - both.len();
-        let (at, words) = both.into_iter().unzip();
-        (at, words, replaced)
+        ascending((at, words))
     }
 
     fn columns_by_type(&self, range: TimeRange) -> (Vec<Column>, usize) {
@@ -183,6 +295,21 @@ impl Packed {
         let all = latest(all);
         (by_type(&all), count - all.len())
     }
+}
+
+/// Times and words sorted by time. Of samples with equal times, only the last one is kept. Also returns the number of replaced
+/// samples.
+fn ascending((at, words): (Vec<Timestamp>, Vec<u64>)) -> (Vec<Timestamp>, Vec<u64>, usize) {
+    if at.is_sorted_by(|a, b| a < b) {
+        return (at, words, 0);
+    }
+    let mut both: Vec<(Timestamp, u64)> = at.into_iter().zip(words).collect();
+    both.sort_by_key(|(at, _)| *at);
+    let count = both.len();
+    keep_last(&mut both, |(at, _)| *at);
+    let replaced = count - both.len();
+    let (at, words) = both.into_iter().unzip();
+    (at, words, replaced)
 }
 
 /// Samples sorted by time. Of samples with equal times, only the last one is kept.
@@ -225,7 +352,8 @@ const BLOCK: usize = 1_024;
 pub struct OpenSeries {
     /// For each series number, 1 + position in `blocks`; 0 if the series has no samples.
     places: Vec<u32>,
-    blocks: Vec<Vec<OpenSamples>>,
+    blocks: Vec<Vec<Held>>,
+    times: SharedTimes,
     values_max: usize,
     /// Number of samples that are in another window of time than the previous sample of their series.
     window_changes: usize,
@@ -235,15 +363,16 @@ impl OpenSeries {
     /// Adds samples of a series, in their order. Returns the memory that they take, bytes.
     pub fn push(&mut self, number: u32, samples: &[Sample]) -> usize {
         let Some((first, rest)) = samples.split_first() else { return 0 };
-        let Some(open) = self.get_mut(number) else {
+        let Some(last) = self.get(number).map(OpenSamples::last) else {
             let grown = self.make_place(number, *first);
             return grown + self.push(number, rest);
         };
-        let mut walk = Walk::from(open.last());
-        let window_changes = samples.iter().filter(|sample| walk.changes_window(sample.at)).count();
-        let grown = open.push(samples);
-        let values = open.len();
-        self.window_changes += window_changes;
+        let mut walk = Walk::from(last);
+        self.window_changes += samples.iter().filter(|sample| walk.changes_window(sample.at)).count();
+        let before = self.times.bytes();
+        let Some((held, times)) = self.get_mut(number) else { return 0 };
+        let grown = held.push(samples, times) + times.bytes().saturating_sub(before);
+        let values = OpenSamples { held, times }.len();
         self.values_max = self.values_max.max(values);
         grown
     }
@@ -260,27 +389,30 @@ impl OpenSeries {
         }
         let before = (self.blocks.len() - 1) * BLOCK;
         if let (Some(block), Some(place)) = (self.blocks.last_mut(), self.places.get_mut(at)) {
-            block.push(OpenSamples::new(number, first));
+            block.push(Held::new(number, first));
             // The position is at most the number of series, which is a u32.
             *place = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
         }
         self.values_max = self.values_max.max(1);
-        size_of::<OpenSamples>() + (self.places.capacity() - capacity) * size_of::<u32>()
+        size_of::<Held>() + (self.places.capacity() - capacity) * size_of::<u32>()
     }
 
-    fn get_mut(&mut self, number: u32) -> Option<&mut OpenSamples> {
+    fn get_mut(&mut self, number: u32) -> Option<(&mut Held, &mut SharedTimes)> {
         let place = self.places.get(number as usize)?.checked_sub(1)? as usize;
-        self.blocks.get_mut(place / BLOCK)?.get_mut(place % BLOCK)
+        let held = self.blocks.get_mut(place / BLOCK)?.get_mut(place % BLOCK)?;
+        Some((held, &mut self.times))
     }
 
-    pub fn get(&self, number: u32) -> Option<&OpenSamples> {
+    pub fn get(&self, number: u32) -> Option<OpenSamples<'_>> {
         let place = self.places.get(number as usize)?.checked_sub(1)? as usize;
-        self.blocks.get(place / BLOCK)?.get(place % BLOCK)
+        let held = self.blocks.get(place / BLOCK)?.get(place % BLOCK)?;
+        Some(OpenSamples { held, times: &self.times })
     }
 
     /// Series with samples, in the order in which their first samples arrived.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &OpenSamples)> {
-        self.blocks.iter().flatten().map(|open| (open.number, open))
+    pub fn iter(&self) -> impl Iterator<Item = (u32, OpenSamples<'_>)> {
+        let of = |held| OpenSamples { held, times: &self.times };
+        self.blocks.iter().flatten().map(move |held| (held.number, of(held)))
     }
 
     pub fn len(&self) -> usize {
@@ -343,19 +475,70 @@ mod tests {
     }
 
     #[test]
+    fn samples_are_equal_in_all_forms() {
+        let value = |n: i64| if n == 23 { Value::U64(7) } else { Value::I64(n) };
+        // Times descend in pairs, and some repeat.
+        let at = |n: i64| (n ^ 1) / 3 * 3;
+        let all: Vec<Sample> = (0..300).map(|n| Sample { at: at(n), value: value(n) }).collect();
+        let mut of_one_type = all.clone();
+        of_one_type[23].value = Value::I64(23);
+        let lengths = [
+            (1, 1),
+            (1, 2),
+            (3, FEW_MAX),
+            (FEW_MAX, FEW_MAX + 1),
+            (2, 23),
+            (2, 24),
+            (1, 40),
+            (256, 257),
+            (1, 300),
+        ];
+        let cases = [&all, &of_one_type].into_iter().flat_map(|all| lengths.map(|length| (all, length)));
+        for ((all, (before, through)), shared) in cases.flat_map(|case| [(case, true), (case, false)]) {
+            let mut open = OpenSeries::default();
+            if !shared {
+                (0..200_000).for_each(|at| _ = open.times.follow(ROOT, -1 - at));
+            }
+            open.push(0, &all[..before]);
+            open.push(0, &all[before..through]);
+            let expect = latest(all[..through].to_vec());
+            let (columns, replaced) = open.get(0).unwrap().columns(TimeRange::ALL);
+            let mut found: Vec<(Timestamp, Value)> =
+                columns.iter().flat_map(|c| c.at.iter().copied().zip(c.values.iter())).collect();
+            found.sort_by_key(|(at, _)| *at);
+            assert_eq!(
+                found,
+                expect.iter().map(|s| (s.at, s.value)).collect::<Vec<_>>(),
+                "{through} samples"
+            );
+            assert_eq!((open.get(0).unwrap().len(), replaced), (through, through - expect.len()));
+            assert_eq!(open.get(0).unwrap().last(), at(through as i64 - 1));
+            let mut times = Vec::new();
+            open.get(0).unwrap().times(&mut times);
+            assert_eq!(times, all[..through].iter().map(|s| s.at).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn series_are_found_by_their_number_and_their_memory_is_counted() {
         let mut open = OpenSeries::default();
         let sample = Sample { at: 1, value: Value::F64(1.0) };
         let bytes: usize = (0..3_000).rev().map(|number| open.push(number * 2, &[sample])).sum();
         let places = open.places.capacity() * size_of::<u32>();
-        assert_eq!(bytes, 3_000 * size_of::<OpenSamples>() + places);
+        assert_eq!(bytes, 3_000 * size_of::<Held>() + places);
         assert_eq!((open.len(), open.values_max()), (3_000, 1));
         assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
         // Each series has one sample. `places` has one element for each series number up to the highest one, and only the even
         // numbers are used here.
         assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
-        let many: usize = (0..3_000).map(|number| open.push(number * 2, &[sample; 3])).sum();
-        let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();
-        assert_eq!(many, heap);
+        let (mut grown, empty) = (0, open.times.bytes());
+        for more in [1, 2, 12, 1, 40] {
+            grown += (0..3_000).map(|number| open.push(number * 2, &vec![sample; more])).sum::<usize>();
+            let of_series: usize = open.iter().map(|(_, open)| open.held.heap_bytes()).sum();
+            let heap = of_series + open.times.bytes() - empty;
+            assert_eq!(grown, heap);
+            let samples = open.values_max();
+            assert!(heap / 3_000 < 16 + 2 * samples, "{heap} bytes of {samples} samples each");
+        }
     }
 }

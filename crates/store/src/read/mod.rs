@@ -45,7 +45,7 @@ pub struct Reader {
 
 impl Reader {
     fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
-        self.index.read().labels(id).cloned()
+        self.index.read().labels(id)
     }
 
     fn masks_of(&self, id: SeriesId) -> Vec<Mask> {

@@ -1,5 +1,5 @@
-//! Selects the rows of one partition that a reader uses: visible to its snapshot and not replaced by another row. Damaged
-//! rows are included, so that they are reported.
+//! Selects the rows of one partition that a reader uses: the rows that its snapshot sees and that no other row replaces.
+//! Damaged rows are included, so that they are reported.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

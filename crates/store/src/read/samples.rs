@@ -347,7 +347,7 @@ impl Losing<'_> {
         let (Some((_, row)), Some((number, _))) = (self.rows.get(row), self.unit.series.get(series)) else {
             return Damages::default();
         };
-        let labels = self.reader.index.read().labels_of(*number).clone();
+        let labels = self.reader.index.read().labels_of(*number);
         let lost = Lost { key: row.key, range, reason };
         lost.of(Kind::Sample, Some(labels), self.range, plan.masks(series))
     }
@@ -375,7 +375,7 @@ fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
         // Patterns are not tried under the lock of the index.
         let labels: Vec<Arc<Labels>> = {
             let index = reader.index.read();
-            unit.series.iter().map(|(number, _)| Arc::clone(index.labels_of(*number))).collect()
+            unit.series.iter().map(|(number, _)| index.labels_of(*number)).collect()
         };
         for (asked, labels) in asked.iter_mut().zip(labels) {
             asked.masks = masks(&labels);

@@ -1,7 +1,7 @@
 //! Chooses which adjacent rows of a partition to merge.
 //!
-//! Rows are sorted by size into levels. A row of level 0 has full size; a row of level `n` is smaller by a factor of
-//! `fan_in` to the power of `n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon
+//! Rows are sorted by size into levels. A row of level 0 has full size; a row of level `n` has at least
+//! `full size / fan_in^n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon
 //! as they fill a chunk. A record is therefore rewritten once per level. With 180 samples per flush, 8,192 per chunk
 //! and a `fan_in` of 8, a record is rewritten twice.
 //!

@@ -1,9 +1,9 @@
 //! The clock by which records are deleted.
 //!
-//! A wall clock that is set years ahead would expire all records. Its time is therefore trusted only while it agrees with
-//! a clock that cannot be set. After a start, it is trusted only if the store was not closed for an implausibly long
-//! time. Otherwise rules use the expected time until the wall clock is near the expected time again or an operator
-//! confirms the wall clock.
+//! A wall clock that is set years ahead would expire all records. Its time is therefore trusted only while it is not far
+//! ahead of the expected time, which advances with a clock that cannot be set. After a start, it is trusted only if the
+//! store was not closed for an implausibly long time. Otherwise rules use the expected time until the wall clock is no
+//! longer far ahead of it or an operator confirms the wall clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -154,7 +154,7 @@ impl Trusted {
             latest = latest.max(expected);
         }
         if state.jump.take().is_some() {
-            tracing::info!(found, "the clock agrees with the expected time again");
+            tracing::info!(found, "the clock is no longer far ahead of the expected time");
         }
         // If the clock was behind at the start, the time during which the store was closed is still unknown.
         let away = state.away && latest > found;

@@ -93,9 +93,9 @@ fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules
     let labels: Vec<_> = match partition.kind {
         Kind::Sample => {
             let group = index.group(index.group_number(partition.id)?);
-            group.members.iter().map(|member| index.labels_of(*member).clone()).collect()
+            group.members.iter().map(|member| index.labels_of(*member)).collect()
         }
-        Kind::Entry | Kind::Execution => vec![index.labels(partition.id)?.clone()],
+        Kind::Entry | Kind::Execution => vec![index.labels(partition.id)?],
     };
     drop(index);
     let tombstones = upkeep.store.tombstones.read();

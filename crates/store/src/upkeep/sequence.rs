@@ -37,12 +37,13 @@ impl Sequence {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last))).map_or(0, next)
     }
 
-    /// A number above all assigned numbers and above `seen`. `seen` is higher only after merges of an older version.
+    /// A number above all assigned numbers and above `seen`. `seen` is higher only after merges by an older version of
+    /// this program.
     pub fn merge(&self, seen: u64) -> u64 {
         self.next(seen)
     }
 
-    /// A number for a row. The numbers repeat after two thousand million numbers. By then, no earlier row with the same key is
+    /// A number for a row. The numbers repeat after `2^31` numbers. By then, no earlier row with the same key is
     /// left.
     pub fn row(&self) -> u32 {
         OF_MERGE | u32::try_from(self.next(0) & u64::from(OF_MERGE - 1)).unwrap_or(0)

@@ -65,10 +65,10 @@ fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
     match partition.kind {
         Kind::Sample => index.group_number(partition.id).map_or(Vec::new(), |number| {
             let members = index.group(number).members.iter();
-            members.map(|member| policies.of(index.labels_of(*member))).collect()
+            members.map(|member| policies.of(&index.labels_of(*member))).collect()
         }),
         Kind::Entry | Kind::Execution => {
-            index.labels(partition.id).map(|l| policies.of(l)).into_iter().collect()
+            index.labels(partition.id).map(|l| policies.of(&l)).into_iter().collect()
         }
     }
 }

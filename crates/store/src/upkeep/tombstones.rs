@@ -162,8 +162,11 @@ impl Tombstone {
     }
 
     pub fn decode(row: &Row) -> Result<Self> {
-        let id =
-            row.clustering.as_slice().try_into().map_err(|_| Error::corrupt("tombstone without an id"))?;
+        let id = row
+            .clustering
+            .as_slice()
+            .try_into()
+            .map_err(|_| Error::corrupt("id of tombstone is malformed"))?;
         let id = u64::from_be_bytes(id);
         let (version, fields) = match row.value.split_first() {
             Some((&version @ (VERSION_UNICODE | VERSION), fields)) => (version, fields),
@@ -172,11 +175,12 @@ impl Tombstone {
             }
             _ => return Err(Error::corrupt("tombstone is malformed").with("id", id)),
         };
-        let fields =
-            take_fields(fields).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))?;
+        let fields = take_fields(fields)
+            .map_err(|e| Error::corrupt("tombstone is malformed").with("id", id).caused_by(e))?;
         let matcher = |(op, label, value): &(MatchOp, &str, &str)| {
             let read = if version == VERSION_UNICODE { Matcher::new_as_before } else { Matcher::new };
-            read(label, *op, value).map_err(|e| Error::corrupt("tombstone").with("id", id).caused_by(e))
+            read(label, *op, value)
+                .map_err(|e| Error::corrupt("tombstone is malformed").with("id", id).caused_by(e))
         };
         let matchers = fields.matchers.iter().map(matcher).collect::<Result<_>>()?;
         Ok(Self { id, matchers, range: fields.range, through: fields.through })

@@ -46,7 +46,7 @@ impl Frequencies {
     }
 
     /// Writes the tokens in order until all states are assigned. For each token, writes one bit that states whether it
-    /// occurs, then its frequency minus one, in as many bits as the remaining states require.
+    /// occurs. If it occurs, writes its frequency minus one, in as many bits as the remaining states require.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let mut writer = BitWriter::new(out);
         let mut left = 1u64 << self.log;
@@ -185,7 +185,7 @@ impl Decoder {
 struct Symbol {
     /// Added to a state. The upper half of the sum is the number of bits to emit.
     bits: u32,
-    /// Added to the remaining state. The sum is the index of the next state.
+    /// Added to the state without the emitted bits. The sum is the index of the next state.
     places: i32,
 }
 

@@ -11,7 +11,7 @@ use crate::client::{Client, Named};
 use crate::command::{graph, load};
 use crate::failure::Failure;
 
-/// Number of operations for which the demo shows callees.
+/// Limit on the operations for which the demo shows callees.
 const GRAPH_NODES: usize = 12;
 /// A record type that the example application declares (`examples/bulletin-board/java/.../BoardEvents.java`).
 const EVENT: &str = "board_ad_posted";

@@ -18,7 +18,7 @@ use child::{Child, Output};
 /// Record an example application under load for half a minute and show the results
 ///
 /// The demo starts a server with a new data directory, and the bulletin board with the Java agent. It puts the bulletin
-/// board under load, prints the results, and keeps running so that you can look at the page. Ctrl-C ends everything.
+/// board under load, prints the results, and keeps running so that you can open the page of the server. Ctrl-C ends everything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho demo
@@ -162,7 +162,7 @@ async fn start_server(place: &Place) -> Result<Child, Failure> {
     let http = format!("127.0.0.1:{}", free_port(7070));
     let records = format!("127.0.0.1:{}", free_port(7071));
     let args = ["serve", "--data", &data, "--http", &http, "--records", &records];
-    Child::start("recorder", &program, &args, &[], Output::Addresses, &place.dir.join("recorder.log"))
+    Child::start("server", &program, &args, &[], Output::Addresses, &place.dir.join("server.log"))
 }
 
 struct App {

@@ -44,7 +44,7 @@ use formats::Format;
 /// The format of a file is detected by its name and first bytes, and gzip by its first bytes. Before it reads a CSV file,
 /// the command prints how it interprets the file; with --dry-run it stores nothing. Broken rows are reported and skipped.
 ///
-/// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes there and
+/// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes the import and
 /// stores nothing twice. At the end it compares the count and the checksum of the sent records with those of the store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -61,7 +61,8 @@ Exit codes:
   0  everything is stored and verified
   1  failed: the message says why; after Ctrl-C or an outage of the server the same command resumes
   2  arguments are wrong; nothing is sent
-  3  partly done: some rows are broken or the store refused records; --dry-run: some rows are broken")]
+  3  partly done: rows are broken, texts are skipped, the store refused records, or records are older than the
+     retention; with --dry-run: rows are broken, or texts are skipped")]
 pub struct Import {
     /// Files, - for standard input
     #[arg(required = true, value_name = "FILE")]
@@ -105,7 +106,7 @@ pub struct Reading {
     /// CSV: delimiter, one character or tab
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = "CSV and Parquet")]
     delimiter: Option<u8>,
-    /// iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
+    /// Format of the times: iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
     #[arg(long, value_name = "FORMAT", help_heading = "CSV and Parquet")]
     time_format: Option<TimeFormat>,
     /// Time zone of times without one, for example Europe/Berlin

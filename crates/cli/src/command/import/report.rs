@@ -91,7 +91,7 @@ impl Summary<'_> {
                 .refused
                 .series
                 .get(nth)
-                .map_or_else(String::new, |series| format!(": {series} and others"));
+                .map_or_else(String::new, |series| format!(": for example {series}"));
             println!("  {reason}{series}");
         }
         if let Some(verdict) = self.verdict {

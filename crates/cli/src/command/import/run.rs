@@ -32,7 +32,7 @@ use crate::terminal::progress;
 const AHEAD: usize = 3;
 /// Interval at which the state is saved.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
-/// Number of records that a dry run prints.
+/// Limit on the records that a dry run prints.
 const SHOWN: usize = 3;
 
 pub async fn import(command: &Import) -> Result<(), Failure> {
@@ -126,7 +126,8 @@ fn stopped(keeper: &Keeper) -> Failure {
     let sent = records(keeper.state.samples.count, keeper.state.entries.count);
     let failure = Failure::new(format!("interrupted after {sent}"));
     match keeper.is_kept() {
-        true => failure.hint(format!("the same command resumes there, recorded in {}", keeper.place())),
+        true => failure
+            .hint(format!("the same command resumes the import: its progress is in {}", keeper.place())),
         false => failure,
     }
 }
@@ -205,9 +206,7 @@ fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
             let place = keeper.place();
-            failure.hint(format!(
-                "when the store is available again, the same command resumes, as recorded in {place}"
-            ))
+            failure.hint(format!("the same command resumes the import: its progress is in {place}"))
         }
         false => failure,
     }

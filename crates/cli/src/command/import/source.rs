@@ -32,7 +32,7 @@ const STDIN: &str = "-";
 pub struct Source {
     path: PathBuf,
     input: Box<dyn Read + Send>,
-    /// The file, if it is not compressed. Used for seeking.
+    /// The file, if it is not compressed, for seeking.
     plain: Option<File>,
     read: Arc<AtomicU64>,
     /// Checksum of the first bytes.

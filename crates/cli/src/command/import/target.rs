@@ -11,7 +11,8 @@ use tacho_model::{Batch, Kind, Labels, TimeRange};
 use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
-use tacho_server::read::reader::{self, Selected};
+use tacho_server::read::reader::Selected;
+use tacho_server::read::tally;
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Appended, ErrorKind, Origin, Store};
 
@@ -46,6 +47,7 @@ impl Target {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {
                 ErrorKind::Locked => failure.hint("a server uses it: send to it with --server"),
+                ErrorKind::Corrupt => failure.hint(ask::damage_hint(data)),
                 _ => failure,
             }
         })?;
@@ -116,21 +118,21 @@ impl Target {
                 }
             }
             Self::Directory { store, .. } => {
-                for question in questions {
-                    let Question { kind, labels, range } = question;
+                let wanted = |Question { kind, labels, range }: &Question| {
                     let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
-                    // A directory is opened without the retention rules of a server, so there is no retention.
-                    let tally = reader::tally(&View::whole(store.clone()), series, *range)
-                        .await
-                        .map_err(Failure::new)?;
-                    out.push(Held { tally, retention: None });
-                }
+                    (series, *range)
+                };
+                let wanted = questions.iter().map(wanted).collect();
+                let tallies = tally::tallies(&View::whole(store.clone()), wanted).await;
+                // A directory is opened without the retention rules of a server, so there is no retention.
+                let held = |tally| Held { tally, retention: None };
+                out.extend(tallies.map_err(Failure::new)?.into_iter().map(held));
             }
         }
         Ok(out)
     }
 
-    /// Closes the target. A data directory writes all records to chunks.
+    /// Closes the target. In a data directory, this writes all records to chunks.
     pub async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Server(_) => Ok(()),
@@ -163,7 +165,7 @@ fn refused(answer: &str) -> (u64, Vec<String>) {
 }
 
 fn full(why: &str) -> Failure {
-    Failure::new(format!("the store is still out of capacity: {why}"))
+    Failure::new(format!("the store is out of capacity: {why}"))
 }
 
 /// Waits for capacity, for at most [`PATIENCE`], or until the import is interrupted.
@@ -179,7 +181,7 @@ impl Queue<'_> {
         let until = Instant::now() + time;
         while Instant::now() < until {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(format!("interrupted while it waited for capacity: {why}")));
+                return Err(Failure::new(format!("interrupted during the wait for capacity: {why}")));
             }
             if !self.is_told && self.begun.elapsed() > TOLD_AFTER {
                 self.is_told = true;

@@ -76,7 +76,7 @@ struct Off {
     switch: switch::Switch,
 }
 
-/// Record count, sum, maximum and histogram of matching methods instead of their calls
+/// Record count, sum, maximum and histogram of the times of matching methods instead of each call
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes aggregate 'com.shop.Price.*'

@@ -37,8 +37,8 @@ pub struct Flags {
     /// Largest HTTP request body, bytes, before and after decompression [default: 1/256 of the memory, at most 33554432]
     #[arg(long, value_name = "BYTES")]
     body_bytes_max: Option<usize>,
-    /// Memory for records of HTTP writes that are being decoded or wait for the disk, bytes; at least 48 times body-bytes-max
-    /// plus 16 MiB, the need of the largest body [default: a quarter of the memory, at most 1073741824]
+    /// Memory for records of HTTP writes that are being decoded or wait for the disk, bytes; at least
+    /// 48 * body-bytes-max + 16 MiB, the need of the largest body [default: a quarter of the memory, at most 1073741824]
     #[arg(long, value_name = "BYTES")]
     decoding_bytes_max: Option<usize>,
     /// Limit on concurrent HTTP requests; above it requests get 503 with Retry-After. A request counts from the end of its

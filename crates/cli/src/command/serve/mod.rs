@@ -2,6 +2,7 @@
 
 mod flags;
 
+use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use tacho_server::serve::{self, Listening, ServeError};
 use tacho_store::ErrorKind;
 use tracing_subscriber::EnvFilter;
 
-use crate::command::variables;
+use crate::command::{ask, variables};
 use crate::failure::Failure;
 use crate::signal;
 use flags::Flags;
@@ -21,7 +22,7 @@ use flags::Flags;
 /// (TACHO_DATA, TACHO_HTTP, ...), then from flags; later sources override earlier ones. All settings are optional.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
+    after_help = "Examples:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
 )]
 pub struct Serve {
     /// Configuration file
@@ -39,7 +40,7 @@ impl Serve {
         let config = config::load(self.config, environment, self.flags.into()).map_err(Failure::usage)?;
         for (variable, similar) in variables::unknown(names) {
             let meant = variables::meant(similar);
-            tracing::warn!(variable, "no such environment variable, it is ignored{meant}");
+            tracing::warn!(variable, "this environment variable is unknown and ignored{meant}");
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let up = |at: Listening| println!("listening http={} records={}", at.http, at.records);
@@ -70,7 +71,7 @@ fn failure(error: ServeError) -> Failure {
             io::ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
             _ => None,
         },
-        ServeError::Open { source, .. } => match source.kind() {
+        ServeError::Open { data, source } => match source.kind() {
             ErrorKind::Locked => {
                 Some("stop the other server, or choose another directory with --data".into())
             }
@@ -78,9 +79,11 @@ fn failure(error: ServeError) -> Failure {
                 "use the newer tacho that wrote it, or restore a backup that was made before the upgrade"
                     .into(),
             ),
-            ErrorKind::Io => {
+            ErrorKind::Corrupt => Some(ask::damage_hint(data)),
+            ErrorKind::Io if is_unusable(source) => {
                 Some("choose a directory that this user may write, and name it with --data".into())
             }
+            ErrorKind::Io => Some(ask::damage_hint(data)),
             ErrorKind::StorageFull => Some("free space on the disk".into()),
             _ => None,
         },
@@ -92,4 +95,12 @@ fn failure(error: ServeError) -> Failure {
         Some(hint) => Failure::new(error).hint(hint),
         None => Failure::new(error),
     }
+}
+
+/// Whether an error is about the data directory as a whole, rather than about damage in it.
+fn is_unusable(error: &tacho_store::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let of_directory = [AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem];
+    cause.is_some_and(|cause| of_directory.contains(&cause.kind()))
 }

@@ -103,9 +103,9 @@ const VALUES_MIN: usize = 1_000;
 enum Favour {
     /// The settings with the least space; among settings that need at most 1 % more, the default, else the fastest to query
     Space,
-    /// Prefers half the space if queries take less than twice as long
+    /// Prefers settings with half the space if queries take less than twice as long
     Balanced,
-    /// Prefers queries that are a fifth faster, even if they need twice the space
+    /// Prefers settings with which queries are a fifth faster, even at twice the space
     Speed,
 }
 

@@ -143,7 +143,7 @@ impl Opened {
         }
         if damage.excess > 0 {
             let place = Place::range(&self.name, self.expected.length - damage.excess, damage.excess);
-            let why = "bytes behind the end in the manifest; they are ignored";
+            let why = "bytes after the end that the manifest states; they are ignored";
             findings.push(Finding::new(FindingKind::FileChanged, place, why));
         }
         findings
@@ -298,7 +298,8 @@ impl Image {
         Ok(checked)
     }
 
-    /// Examines a damaged place that no entry of an index describes. Returns a row if its key can be read, otherwise a finding.
+    /// Examines a damaged place that no entry of an index describes. Returns a row if its key can be read and it is not a
+    /// deletion, otherwise a finding.
     fn place(
         &self,
         opened: &Opened,

@@ -93,7 +93,7 @@ impl Image {
                 files.push(opened);
             }
         }
-        let inner = Inner::new(directory, state, None, Health::default(), None);
+        let inner = Inner::new(directory, state, Health::default(), None);
         let inner = Inner { surveyed: manifest.files, ..inner };
         Ok(Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings })
     }
@@ -145,7 +145,8 @@ fn try_hold(directory: &Path) -> Result<Held> {
         });
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A server removed it, or it is a directory or another object with the name of a segment.
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {}
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
     }
@@ -185,27 +186,34 @@ fn manifest_findings(
     found: &Found,
     held: &BTreeMap<u32, (Arc<File>, u64)>,
 ) -> Vec<Finding> {
-    let kind = FindingKind::ManifestDamaged;
-    let mut findings: Vec<Finding> =
-        found.damaged.iter().map(|(name, why)| Finding::new(kind, names.file(name), why)).collect();
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
     let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
-    let is_older = || found.damaged.is_empty() && check_older(&RealDisk, names.directory, &present).is_ok();
+    let is_refused = found.manifest.is_none() && check_older(&RealDisk, names.directory, &present).is_err();
+    let finding = |name: &str, why: &str| {
+        let finding = Finding::new(FindingKind::ManifestDamaged, names.file(name), why);
+        if is_refused { finding.remedy(NO_MANIFEST_REMEDY) } else { finding }
+    };
+    let mut findings: Vec<Finding> = found.damaged.iter().map(|(name, why)| finding(name, why)).collect();
     // A directory of an older version has no manifest. This is not a finding.
-    if !has_rows || (found.manifest.is_none() && is_older()) {
+    let is_older = found.manifest.is_none() && found.damaged.is_empty() && !is_refused;
+    if !has_rows || is_older {
         return findings;
     }
     for name in [FILE, BACKUP] {
         let is_missing = !names.directory.join(name).exists();
         if is_missing && !found.damaged.iter().any(|(damaged, _)| *damaged == name) {
-            findings.push(Finding::new(kind, names.file(name), "it is missing"));
+            findings.push(finding(name, "it is missing"));
         }
     }
     if found.manifest.is_none() {
-        findings.push(
-            Finding::new(kind, names.file(FILE), "no copy can be read")
-                .effect("missing segment files cannot be detected"),
-        );
+        let effect = match is_refused {
+            true => "missing segment files cannot be detected; the server refuses to open the directory",
+            false => "missing segment files cannot be detected",
+        };
+        findings.push(finding(FILE, "no copy can be read").effect(effect));
     }
     findings
 }
+
+const NO_MANIFEST_REMEDY: &str = "use tacho repair to keep the records of all segment files that exist, or restore the data \
+                                  directory from a backup";

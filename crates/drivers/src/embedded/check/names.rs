@@ -1,4 +1,4 @@
-//! Finds the files that do not belong to a directory, and the quarantined ones.
+//! Finds the files of a directory that the store does not read: unknown files, leftovers, and quarantined files.
 
 use std::path::Path;
 
@@ -63,18 +63,27 @@ impl Names<'_> {
     fn quarantined(&self, name: &str, manifest: &Manifest) -> Finding {
         let place = self.file(&format!("quarantine/{name}"));
         if quarantine::is_torn_end(name) {
-            return Finding::new(FindingKind::EndDoubtful, place, "copy of the cut end of a segment");
+            return Finding::new(
+                FindingKind::EndDoubtful,
+                place,
+                "copy of the end that was cut off a segment",
+            );
         }
         if let Some(Missing { number, offset, bytes }) = quarantine::missing(name) {
             let name = file_name(number);
-            let why = format!("note of a start: {name} lacks {bytes} bytes from byte {offset} on");
+            let why =
+                format!("a start of the server found that {name} lacks {bytes} bytes from byte {offset} on");
             return Finding::new(FindingKind::Quarantined, place, why)
                 .effect("every answer warns that records may be missing");
         }
         match quarantine::number(name) {
             Some(number) => {
-                let bytes = manifest.files.get(&number).map_or(0, |known| known.bytes);
-                let why = format!("an unreadable segment; the manifest states {bytes} bytes");
+                let why = match manifest.files.get(&number) {
+                    Some(known) => {
+                        format!("an unreadable segment; the manifest states {} bytes", known.bytes)
+                    }
+                    None => "an unreadable segment that the manifest does not list".into(),
+                };
                 Finding::new(FindingKind::Quarantined, place, why)
                     .effect("every answer warns that records may be missing")
             }

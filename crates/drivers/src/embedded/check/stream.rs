@@ -89,7 +89,7 @@ struct Stream<'a> {
     held: Vec<u8>,
     /// Number of processed bytes of `held`.
     at: usize,
-    /// Offset in the file.
+    /// Offset in the file of the next byte to process.
     offset: u64,
     /// CRC-32C of all processed bytes.
     crc: u32,

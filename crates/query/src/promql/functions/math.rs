@@ -38,7 +38,7 @@ pub fn round(value: f64, parameters: &[f64]) -> Option<f64> {
     Some((value * inverse + 0.5).floor() / inverse)
 }
 
-/// Unlike [`f64::max`], returns NaN if either value is NaN, except if the other value is infinity.
+/// Unlike [`f64::max`], returns NaN if either value is NaN, except if the other value is positive infinity.
 fn greater(a: f64, b: f64) -> f64 {
     if a != f64::INFINITY && b != f64::INFINITY && (a.is_nan() || b.is_nan()) { f64::NAN } else { a.max(b) }
 }

@@ -195,7 +195,7 @@ async fn analyse<T: Send + 'static>(
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = turn(&app.analyses).await?;
-    // Dropped together with this future when the client disconnects or the request times out.
+    // `asked` is dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     match read((app, access), wanted, range, turn).await {

@@ -75,7 +75,7 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let turn = turn(&app.queries).await?;
     watch.ends(Step::Queue);
-    // Dropped together with this future when the client disconnects or the request times out.
+    // `asked` is dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();

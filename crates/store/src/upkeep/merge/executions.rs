@@ -1,7 +1,8 @@
-//! Merges rows of executions. Segments are moved into larger blocks, by day.
+//! Merges rows of executions. Short segments are moved into larger blocks of their day, long segments into larger blocks
+//! of any days.
 //!
-//! Each segment is stored only once, and segments need no order, so overlapping rows need no work. A row that is not
-//! merged keeps its bytes.
+//! Each segment is stored only once, and segments need no order, so overlapping rows need no work. A row that is alone in
+//! its bucket keeps its bytes, unless some of its records are dropped.
 
 use std::collections::BTreeMap;
 

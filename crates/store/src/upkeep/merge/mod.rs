@@ -4,7 +4,7 @@
 //!   samples.rs      columns of members: selects values (picks.rs), downsamples old ones
 //!   lossy.rs        cuts columns into chunks, reduces precision as rules permit
 //!   entries.rs      entries sorted by time; equal times in order of arrival
-//!   executions.rs   segments in larger blocks of their day
+//!   executions.rs   segments in larger blocks; short segments by day
 //! ```
 //! Masked and expired records are dropped. `rows.rs` defines the inputs and outputs of all merges.
 

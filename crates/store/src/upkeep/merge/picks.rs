@@ -1,4 +1,5 @@
-//! Merges several columns of times, some of which may be equal: selects the samples that are kept, ordered by time.
+//! Merges several columns of times. Several columns may have the same time. Selects the samples that are kept, ordered by
+//! time.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -12,7 +12,8 @@ import io.tachograph.core.log.Messages;
  */
 final class Drops {
     private static final long LINE_NANOS = 60_000_000_000L;
-    private static final String REMEDY = "raise buffer or queue, or set when_full=block";
+    private static final String REMEDY =
+            "record fewer functions (include, exclude), or raise buffer or queue, or set when_full=block";
 
     private final AgentLog log;
     private final Totals totals;

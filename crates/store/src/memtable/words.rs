@@ -1,0 +1,214 @@
+//! The values of the open samples of one series, packed into few bytes while values are still appended.
+//!
+//! ```text
+//!   u16 used | u8 scale | zigzag varint of each difference between neighbours | i64 last number | unused
+//! ```
+//! A number is the value times 10^`scale`, if this is exact for all values, or else the value's bits. Differences wrap. The
+//! first number is the last number minus all differences.
+//! The bytes exist only in memory, so they have no version and no format document.
+
+use tacho_model::ValueType;
+use tacho_model::varint::{self, unzigzag, zigzag};
+
+const HEAD_BYTES: usize = 3;
+const LAST_BYTES: usize = 8;
+/// Heap blocks have multiples of this size.
+const STEP_BYTES: usize = 16;
+
+/// Factors by scale.
+const FACTORS: [f64; 4] = [1.0, 10.0, 100.0, 1_000.0];
+/// The scale of values whose bits are the numbers.
+const BITS: u8 = 4;
+/// Floats below this magnitude represent each integer.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+#[derive(Debug)]
+pub struct Words(Box<[u8]>);
+
+impl Words {
+    pub fn new(first: u64, value_type: ValueType) -> Self {
+        Self::of(&[first], value_type)
+    }
+
+    /// Packs words with the smallest scale that fits all of them.
+    fn of(words: &[u64], value_type: ValueType) -> Self {
+        let fits = |scale: &u8| words.iter().all(|word| number_of(*word, value_type, *scale).is_some());
+        let scale = (0..BITS).find(fits).unwrap_or(BITS);
+        let mut all = Self(Box::from([0; STEP_BYTES]));
+        all.put(0, &[0, 0, scale]);
+        let mut numbers = words.iter().filter_map(|word| number_of(*word, value_type, scale));
+        all.end(HEAD_BYTES, numbers.next().unwrap_or(0));
+        numbers.for_each(|number| all.push_number(number));
+        all
+    }
+
+    /// Appends a word.
+    pub fn push(&mut self, word: u64, value_type: ValueType) {
+        if let Some(number) = number_of(word, value_type, self.scale()) {
+            return self.push_number(number);
+        }
+        let mut words = self.unpack(value_type);
+        words.push(word);
+        *self = Self::of(&words, value_type);
+    }
+
+    fn push_number(&mut self, number: i64) {
+        let at = self.used().saturating_sub(LAST_BYTES);
+        let mut difference = zigzag(number.wrapping_sub(self.last()));
+        let bytes = varint::varint_bytes(difference) as usize;
+        let end = at + bytes + LAST_BYTES;
+        if end > self.0.len() {
+            self.grow(end);
+        }
+        for (place, left) in self.0.iter_mut().skip(at).take(bytes).zip((0..bytes).rev()) {
+            let more = if left > 0 { 0x80 } else { 0 };
+            *place = (difference.to_le_bytes()[0] & 0x7f) | more;
+            difference >>= 7;
+        }
+        self.end(at + bytes, number);
+    }
+
+    /// Writes the last number at this place, and the number of used bytes.
+    fn end(&mut self, at: usize, last: i64) {
+        let used = u16::try_from(at + LAST_BYTES).unwrap_or(u16::MAX);
+        self.put(at, &last.to_le_bytes());
+        self.put(0, &used.to_le_bytes());
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.0.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        // By a quarter instead of doubling, because most of the memtable's memory is here.
+        let len = needed.max(self.0.len() / 4 * 5).next_multiple_of(STEP_BYTES);
+        let mut bytes = Vec::with_capacity(len);
+        bytes.extend_from_slice(&self.0);
+        bytes.resize(len, 0);
+        self.0 = bytes.into_boxed_slice();
+    }
+
+    fn used(&self) -> usize {
+        self.0.first_chunk().map_or(0, |used| usize::from(u16::from_le_bytes(*used)))
+    }
+
+    fn scale(&self) -> u8 {
+        self.0.get(2).copied().unwrap_or(BITS)
+    }
+
+    fn last(&self) -> i64 {
+        self.0
+            .get(..self.used())
+            .and_then(|used| used.last_chunk())
+            .map_or(0, |last| i64::from_le_bytes(*last))
+    }
+
+    /// All words, in order of arrival.
+    pub fn unpack(&self, value_type: ValueType) -> Vec<u64> {
+        let end = self.used().saturating_sub(LAST_BYTES);
+        let mut packed = self.0.get(HEAD_BYTES..end).unwrap_or_default();
+        let mut words = Vec::with_capacity(packed.len() + 1);
+        while let Ok(difference) = varint::read(&mut packed) {
+            words.push(difference);
+        }
+        words.push(0);
+        let (mut number, scale) = (self.last(), self.scale());
+        for place in words.iter_mut().rev() {
+            // Before this, the place has the difference between this number and the next one, which `number` is.
+            number = number.wrapping_sub(unzigzag(*place));
+            *place = word_of(number, value_type, scale);
+        }
+        words
+    }
+
+    /// Heap memory, bytes.
+    pub const fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The number of a word at this scale; `None` if the word cannot be restored from a number.
+fn number_of(word: u64, value_type: ValueType, scale: u8) -> Option<i64> {
+    let bits = word.cast_signed();
+    let Some(factor) = FACTORS.get(usize::from(scale)).filter(|_| value_type == ValueType::F64) else {
+        return Some(bits);
+    };
+    let scaled = (f64::from_bits(word) * factor).round();
+    if scaled.is_nan() || scaled.abs() >= EXACT {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "an integer of at most 53 bits")]
+    let number = scaled as i64;
+    (word_of(number, value_type, scale) == word).then_some(number)
+}
+
+fn word_of(number: i64, value_type: ValueType, scale: u8) -> u64 {
+    match FACTORS.get(usize::from(scale)) {
+        Some(factor) if value_type == ValueType::F64 => (number as f64 / factor).to_bits(),
+        _ => number.cast_unsigned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pack(words: &[u64], value_type: ValueType) -> Words {
+        let mut packed = Words::new(words[0], value_type);
+        for (word, count) in words[1..].iter().zip(2..) {
+            packed.push(*word, value_type);
+            assert_eq!(packed.unpack(value_type), words[..count]);
+        }
+        packed
+    }
+
+    fn floats(values: impl IntoIterator<Item = f64>) -> Vec<u64> {
+        values.into_iter().map(f64::to_bits).collect()
+    }
+
+    #[test]
+    fn values_of_counters_and_decimals_take_few_bytes() {
+        let check = |words: &[u64], expect: usize| {
+            assert_eq!(pack(words, ValueType::F64).bytes(), expect);
+        };
+        check(&floats([7.0]), 16);
+        check(&floats([1e6; 6]), 16);
+        check(&floats((0..6).map(|n| f64::from(n * 60))), 16);
+        check(&floats((0..40).map(|n| 1e9 + f64::from(n * 5_000))), 112);
+        check(&floats((0..40).map(|n| f64::from(n % 7) / 100.0)), 64);
+    }
+
+    #[test]
+    fn special_values_are_restored_exactly() {
+        let special =
+            [0.0, -0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, -EXACT, EXACT, 0.1, 1.001, 1e300];
+        for before in [0, 1, 9] {
+            for value in special {
+                let words = floats(std::iter::repeat_n(5.0, before).chain([value, 6.5, value]));
+                pack(&words, ValueType::F64);
+            }
+        }
+        for value_type in [ValueType::I64, ValueType::U64] {
+            pack(&[0, u64::MAX, 1 << 63, 1, i64::MAX.cast_unsigned()], value_type);
+        }
+    }
+
+    fn decimals() -> impl Strategy<Value = u64> {
+        (0_i32..99_999).prop_map(|n| (f64::from(n) / 100.0).to_bits())
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_restored(
+            words in prop::collection::vec(prop_oneof![any::<u64>(), decimals()], 1..60),
+            float in any::<bool>(),
+        ) {
+            pack(&words, if float { ValueType::F64 } else { ValueType::U64 });
+        }
+    }
+}
