@@ -148,7 +148,8 @@ bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics
 	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
 
 .PHONY: bench-scale
-bench-scale: tacho ## compare many series with VictoriaMetrics and Prometheus: cost by round, memory, disk, crash; ARGS=--full (bench/scale/README.md)
+bench-scale: tacho ## compare many series with VictoriaMetrics and Prometheus, many calls with ClickHouse and DuckDB; ARGS=--full (bench/scale/README.md)
+	cargo build --release --locked -p tacho-lab --example calls
 	TACHO=$(TACHO) python3 -m bench.scale $(ARGS)
 
 .PHONY: bench-backup

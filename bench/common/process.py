@@ -88,6 +88,11 @@ class Server:
         status = [_status(pid) for pid in self._pids()]
         return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
 
+    def reset_peak(self) -> None:
+        """Peaks of `memory` are those since the last call, see proc(5), clear_refs."""
+        for pid in self._pids():
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+
     def wait_until(self, condition: Callable[[], bool], seconds_max: float) -> None:
         """Waits until the condition is true. Raises TimeoutError, or an error if a process exits."""
         deadline = time.monotonic() + seconds_max

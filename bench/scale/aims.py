@@ -3,6 +3,7 @@
 from math import nan
 from statistics import fmean
 
+from .calls import report as calls_report
 from ..store.targets import BEFORE, OURS, Verdict, compare
 
 CPU_RATIO_MAX = 0.5
@@ -35,6 +36,8 @@ def stall_ms(cost: dict) -> float:
 
 def verdicts(work: dict) -> list[Verdict]:
     """The results for all aims that this work measures. Empty without Tachograph."""
+    if work["work"] == "calls":
+        return calls_report.verdicts(work)
     systems = {name: cost for name, cost in work["systems"].items() if name != BEFORE}
     if OURS not in systems:
         return []
@@ -66,9 +69,9 @@ def verdicts(work: dict) -> list[Verdict]:
 def not_measured(works: list[dict]) -> list[str]:
     """Aims that these works do not measure."""
     missing = []
-    if all(work["series"] < MANY_SERIES for work in works):
+    if all(work.get("series", 0) < MANY_SERIES for work in works):
         missing.append(f"10 million active series within 4 GB: --work lines --series {MANY_SERIES} --rounds 3")
-    for name, aim in (("lines", "line protocol"), ("remote", "remote write"), ("churn", "churn of series")):
+    for name, aim in (("lines", "line protocol"), ("remote", "remote write"), ("churn", "churn of series"), ("calls", "calls")):
         if name not in {work["work"] for work in works}:
             missing.append(f"{aim}: --work {name}")
     return missing

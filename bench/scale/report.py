@@ -3,10 +3,14 @@
 from statistics import median
 
 from ..common.table import table
-from ..store.report import TITLES, VERDICT_HEAD, head, verdict_row
+from ..store.report import TITLES as STORE_TITLES
+from ..store.report import VERDICT_HEAD, head, verdict_row
 from . import queries
 from .aims import cpu_us, not_measured, series_bytes, stall_ms, verdicts
+from .calls.report import section
+from .calls.systems import PEERS
 
+TITLES = STORE_TITLES | {peer.name: peer.title for peer in PEERS}
 COLUMNS_MAX = 12
 TITLE_OF_WORK = {
     "lines": "Line protocol, one time a round, bodies of 50,000 lines",
@@ -17,7 +21,7 @@ TITLE_OF_WORK = {
 
 def report(result: dict) -> str:
     """The whole report in Markdown."""
-    parts = [head("Many series compared with peers", result)]
+    parts = [head("Many series and calls compared with peers", result)]
     parts += [_work(work) for work in result["works"]]
     rows = [verdict_row(f"({work['work']}) ", verdict) for work in result["works"] for verdict in verdicts(work)]
     if asked := result.get("queries"):
@@ -30,6 +34,8 @@ def report(result: dict) -> str:
 
 
 def _work(work: dict) -> str:
+    if work["work"] == "calls":
+        return section(work)
     parts = [
         f"## ({work['work']}) {TITLE_OF_WORK[work['work']]}",
         f"{work['series']:,} active series, {work['series_ever']:,} in all, {work['rounds']} rounds; "

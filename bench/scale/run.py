@@ -1,4 +1,4 @@
-"""The order of a run. For each work, all systems start, receive the rounds alternately, and settle. Then each is killed and
+"""The order of a run. For each work with series, all systems start, receive the rounds alternately, and settle. Then each is killed and
 started, gets one more round, is stopped and started again. The watched samples are compared after each step."""
 
 import json
@@ -18,6 +18,8 @@ from ..store.systems import Prometheus
 from ..store.targets import BEFORE, OURS
 from ..store.systems.base import System
 from . import queries
+from .calls.systems import PEERS
+from .calls.work import CallsWork
 from .bodies import Lines, Remote
 from .fleet import MEASUREMENT, Fleet
 from .measure import Cost, Watch, check, measure_state, timed, write_round
@@ -37,10 +39,11 @@ def run(options: Options) -> int:
     kinds = [system for system in SYSTEMS if system.name in result["versions"]]
     try:
         for name in (work for work in options.work if work != QUERIES):
-            result["works"].append(Work(options, name, runs / name, kinds).run())
+            result["works"].append(_work(options, name, runs / name, kinds))
             (folder / "raw.json").write_text(json.dumps(result, indent=1))
         if QUERIES in options.work:
-            result["queries"] = queries.run(options.hosts, options.seed, options.cache, runs / QUERIES, kinds)
+            promql = [kind for kind in kinds if kind not in PEERS]
+            result["queries"] = queries.run(options.hosts, options.seed, options.cache, runs / QUERIES, promql)
             (folder / "raw.json").write_text(json.dumps(result, indent=1))
     finally:
         shutil.rmtree(runs, ignore_errors=True)
@@ -51,8 +54,17 @@ def run(options: Options) -> int:
     return 1 if failed or any(work["failed"] or _has_faults(work) for work in result["works"]) else 0
 
 
+def _work(options: Options, name: str, folder: Path, kinds: list) -> dict:
+    if name == "calls":
+        return CallsWork(options.cache, folder, [kind.name for kind in kinds], options.calls, options.seed).run()
+    return Work(options, name, folder, [kind for kind in kinds if kind not in PEERS]).run()
+
+
 def _has_faults(work: dict) -> bool:
-    """Whether Tachograph lost samples. Peers may lose the last seconds in a crash, because they acknowledge from memory."""
+    """Whether Tachograph lost samples or gave wrong answers. Peers may lose the last seconds in a crash, because they
+    acknowledge from memory."""
+    if work["work"] == "calls":
+        return any(asked["wrong"] for asked in work["questions"].values())
     return any(cost["faults"] for name, cost in work["systems"].items() if name in (OURS, BEFORE))
 
 

@@ -26,7 +26,7 @@ def report(result: dict) -> str:
 def head(title: str, result: dict) -> str:
     """The title, and the machine, its load and the versions of the run."""
     host = result["machine"]
-    versions = ", ".join(f"{TITLES[name]} {version}" for name, version in result["versions"].items())
+    versions = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in result["versions"].items())
     lines = [
         f"# {title}, {result['begun']}",
         "",

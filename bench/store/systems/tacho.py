@@ -29,7 +29,11 @@ class Tacho(PromQL):
             raise FileNotFoundError(f"{cls.binary} is missing; make tacho builds it")
         return run([str(cls.binary), "--version"]).split()[-1]
 
+    records_port: int
+    """The port of the native protocol, after `launch`."""
+
     def launch(self) -> None:
+        self.records_port = free_port()
         self.server.start(
             [
                 str(self.binary),
@@ -39,7 +43,7 @@ class Tacho(PromQL):
                 "--http",
                 f"127.0.0.1:{self.port}",
                 "--records",
-                f"127.0.0.1:{free_port()}",
+                f"127.0.0.1:{self.records_port}",
                 "--selfwatch-seconds",
                 "0",
             ]

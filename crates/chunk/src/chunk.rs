@@ -11,7 +11,7 @@ use crate::limits::CHUNK_HEADER_BYTES_MAX;
 use crate::samples::SampleColumns;
 use crate::times::Times;
 use crate::values::ValueColumn;
-use crate::{Error, ExecutionBlock, Header, entries, execution, group, samples};
+use crate::{AttributeData, Error, ExecutionBlock, Header, entries, execution, group, samples};
 
 pub(crate) const MAGIC: &[u8; 4] = b"TCHK";
 /// Version of chunks of entries and executions, and of old chunks of samples.
@@ -142,6 +142,11 @@ impl<'a> Chunk<'a> {
     /// The trace ids of the segments, in order. Decodes only these columns.
     pub fn execution_traces(&self) -> Result<Vec<TraceId>, Error> {
         execution::traces(&self.header, self.columns(Kind::Execution)?)
+    }
+
+    /// Whether a segment has an attribute with this key and a value that `is_value` accepts. Decodes a few columns only.
+    pub fn has_attribute(&self, key: &str, is_value: &dyn Fn(&AttributeData) -> bool) -> Result<bool, Error> {
+        execution::has_value(&self.header, self.columns(Kind::Execution)?, key, is_value)
     }
 
     fn columns(&self, wanted: Kind) -> Result<Columns<'_>, Error> {

@@ -54,10 +54,14 @@ impl<'a> Columns<'a> {
     /// Skips the columns before the next one with this role.
     pub(crate) fn skip_to(&mut self, role: Role) -> Result<(), Error> {
         while self.role().is_some_and(|next| next != role) {
-            let next = self.role().unwrap_or(role);
-            self.next(next, |_, _| Ok(()))?;
+            self.skip()?;
         }
         Ok(())
+    }
+
+    /// Skips the next column, if there is one.
+    pub(crate) fn skip(&mut self) -> Result<(), Error> {
+        self.role().map_or(Ok(()), |role| self.next(role, |_, _| Ok(())))
     }
 
     /// Checks that no columns are left.

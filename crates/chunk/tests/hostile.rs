@@ -31,6 +31,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
             for row in block.rows() {
                 assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));
             }
+            let has_it = block.rows().any(|row| row.attributes().any(|a| &**a.key == "http.status"));
+            assert_eq!(chunk.has_attribute("http.status", &|_| true), Ok(has_it));
             Ok(())
         }
     }

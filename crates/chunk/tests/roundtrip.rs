@@ -5,8 +5,8 @@ mod common;
 use common::{block, column, operations, segment, word};
 use proptest::prelude::*;
 use tacho_chunk::{
-    Chunk, Encoding, GroupColumn, Header, Stats, Sum, ValueColumn, Values, encode_entries, encode_executions,
-    encode_group,
+    AttributeData, Chunk, Encoding, GroupColumn, Header, Stats, Sum, ValueColumn, Values, encode_entries,
+    encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
@@ -131,6 +131,15 @@ proptest! {
         prop_assert_eq!(&read, &block);
         let traces: Vec<_> = block.rows().map(|row| row.trace()).collect();
         prop_assert_eq!(chunk.execution_traces().unwrap(), traces);
+        for key in segments.iter().flat_map(|s| &s.attributes).map(|a| &*a.key).chain(["", "absent"]) {
+            let mut of_key = segments.iter().flat_map(|s| &s.attributes).filter(|a| &*a.key == key).peekable();
+            prop_assert_eq!(chunk.has_attribute(key, &|_| true).unwrap(), of_key.peek().is_some());
+            for attribute in of_key {
+                let value = AttributeData::new(&attribute.value);
+                prop_assert!(chunk.has_attribute(key, &|found| *found == value).unwrap());
+            }
+            prop_assert!(!chunk.has_attribute(key, &|_| false).unwrap());
+        }
         let header = chunk.header();
         prop_assert_eq!((header.start, header.end), (block.range().start, block.range().end));
         prop_assert_eq!(header.count, segments.iter().map(|s| s.calls_completed()).sum::<usize>());

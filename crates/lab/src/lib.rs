@@ -4,7 +4,10 @@
 //! connection sends its next request after the response to the previous one (a *closed* loop).
 //! Every request has a unique id in `X-Request-Id`. The same 128 bits are the trace id in `traceparent`, so that records
 //! of the client and of the server can be joined.
+//!
+//! [`calls`] generates the calls of a fleet of services.
 
+pub mod calls;
 mod closed;
 mod ids;
 mod mix;

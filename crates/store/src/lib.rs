@@ -98,7 +98,7 @@ pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;
 pub use options::Options;
 pub use pin::{Pinned, PinnedFile};
-pub use read::{ChunkInfo, Traces};
+pub use read::{ChunkInfo, Needed};
 pub use recover::{draw_id, refuse_gaps};
 pub use seal::CHUNK_VALUES_MAX;
 pub use stats::{Stats, Stored};

@@ -28,7 +28,7 @@ use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 use crate::pin::{self, Pinned};
-use crate::read::{self, ChunkInfo, Reader, Traces};
+use crate::read::{self, ChunkInfo, Needed, Reader};
 use crate::recover::recover;
 use crate::shared::{Metadata, Progress};
 use crate::stats::Stats;
@@ -325,11 +325,10 @@ impl Store {
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::series::executions(&self.reader, id, range, room, None, keep).await
+        read::series::executions(&self.reader, id, range, room, Needed::All, keep).await
     }
 
-    /// Like [`Store::executions_within`], for the blocks with a segment of a trace that `traces` accepts. Of other blocks, only
-    /// the trace ids are decoded.
+    /// Like [`Store::executions_within`], for the needed blocks. Of other blocks, a few columns are decoded.
     ///
     /// # Errors
     /// As [`Store::executions_within`].
@@ -338,10 +337,10 @@ impl Store {
         id: SeriesId,
         range: TimeRange,
         room: &AtomicUsize,
-        traces: Traces<'_>,
+        needed: Needed<'_>,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::series::executions(&self.reader, id, range, room, Some(traces), keep).await
+        read::series::executions(&self.reader, id, range, room, needed, keep).await
     }
 
     /// The chunks of a series in the driver.

@@ -15,7 +15,7 @@ use tacho_model::{Batch, Kind, Matcher, TimeRange, TraceId, Value};
 use tacho_store::disk::{Disk, DiskFile, FaultyDisk};
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::threads::Threads;
-use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
+use tacho_store::{Appended, ErrorKind, MemoryDriver, Needed, Options};
 
 const ALL: TimeRange = TimeRange::ALL;
 
@@ -340,7 +340,8 @@ async fn refused_blocks_do_not_count_as_memory() {
 
     let (room, is_second) = (AtomicUsize::new(bytes), |trace| trace == TraceId(2));
     let id = common::id("svc");
-    let of = store.executions_of(id, TimeRange::ALL, &room, &is_second, |_| true).await.unwrap();
+    let of =
+        store.executions_of(id, TimeRange::ALL, &room, Needed::Traces(&is_second), |_| true).await.unwrap();
     assert_eq!((of.whole().unwrap(), room.into_inner()), (blocks, 0));
 }
 

@@ -32,7 +32,10 @@ fn read(bytes: &[u8]) {
         }
         Kind::Execution => {
             let traces = chunk.execution_traces();
+            let has_attribute = chunk.has_attribute("request.id", &|_| true);
             let Ok(block) = chunk.executions() else { return };
+            let has_it = block.rows().any(|row| row.attributes().any(|a| &**a.key == "request.id"));
+            assert_eq!(has_attribute, Ok(has_it));
             assert!(traces.is_ok_and(|traces| traces.into_iter().eq(block.rows().map(|row| row.trace()))));
             for row in block.rows().take(RECORDS_MAX) {
                 assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));

@@ -76,7 +76,7 @@ fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Ta
 }
 
 /// Sum of `counts`, checked against the limit of a chunk.
-fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<usize, Error> {
+pub(super) fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<usize, Error> {
     let sum = counts.into_iter().fold(0usize, usize::saturating_add);
     if sum > CHUNK_EVENTS_MAX { Err(Error::limit(what, sum, CHUNK_EVENTS_MAX)) } else { Ok(sum) }
 }
@@ -113,7 +113,11 @@ fn take_shapes(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &T
     Ok(())
 }
 
-fn take_layouts(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+pub(super) fn take_layouts(
+    block: &mut ExecutionBlock,
+    columns: &mut Columns<'_>,
+    tables: &Tables,
+) -> Result<(), Error> {
     let (counts, sum) = take_counts(columns, Role::LayoutAttributes, tables.layouts)?;
     if let Some(count) = counts.iter().find(|count| **count > SEGMENT_ATTRIBUTES_MAX) {
         return Err(Error::limit("attributes of a segment", *count, SEGMENT_ATTRIBUTES_MAX));
@@ -238,14 +242,14 @@ fn take_times(
 
 /// Values of one key in order, with one iterator per form.
 #[derive(Default)]
-struct KeyColumns {
+pub(super) struct KeyColumns {
     integers: std::vec::IntoIter<i64>,
     texts: std::vec::IntoIter<Arc<str>>,
     ids: std::vec::IntoIter<[u64; 2]>,
 }
 
 impl KeyColumns {
-    fn take(columns: &mut Columns<'_>, counts: [usize; Form::ALL.len()]) -> Result<Self, Error> {
+    pub(super) fn take(columns: &mut Columns<'_>, counts: [usize; Form::ALL.len()]) -> Result<Self, Error> {
         let [texts, integers, ids] = counts;
         let mut key = Self::default();
         if integers > 0 {
@@ -266,7 +270,7 @@ impl KeyColumns {
         Ok(key)
     }
 
-    fn next(&mut self, form: Form) -> Option<AttributeData> {
+    pub(super) fn next(&mut self, form: Form) -> Option<AttributeData> {
         match form {
             Form::Text => self.texts.next().map(AttributeData::Text),
             Form::Integer => self.integers.next().map(AttributeData::Integer),

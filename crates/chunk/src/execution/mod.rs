@@ -3,13 +3,14 @@
 //! Segments repeat some of their data. The events of a segment without times are its [`Shape`], and its attributes without
 //! values are its layout. Equal shapes and equal layouts are stored once ([`block`]). The remaining data of a segment form
 //! a row: ids, times ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own column
-//! ([`encode`], [`decode`]).
+//! ([`encode`], [`decode`]). A search for an attribute decodes a few of them ([`probe`]).
 
 mod attributes;
 mod block;
 mod decode;
 mod encode;
 mod intern;
+mod probe;
 mod row;
 mod shape;
 mod times;
@@ -19,5 +20,6 @@ pub use attributes::{AttributeData, AttributeRef};
 pub use block::ExecutionBlock;
 pub(crate) use decode::{decode, traces};
 pub use encode::{encode_executions, encode_executions_with};
+pub(crate) use probe::has_value;
 pub use row::RowRef;
 pub use shape::{Call, Shape};

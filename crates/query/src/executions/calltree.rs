@@ -12,6 +12,7 @@ use tacho_model::{Operation, OperationKind};
 use super::awaited;
 use super::calls::{Visit, Walker};
 use super::causes::Causes;
+use super::limits::Limits;
 use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
 use crate::{Cancel, Error};
@@ -93,7 +94,7 @@ struct Tree<'a> {
 /// outermost calls of that operation.
 pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Result<CallTree, Error> {
     let mut tree = Tree::new(blocks, filter, Parents::new(blocks, cancel)?);
-    let mut causes = Causes::new(usize::MAX);
+    let mut causes = Causes::new(&Limits::IN_MEMORY);
     blocks.iter().for_each(|source| causes.gather(source.source(), true));
     causes.sort();
     let mut walker = Walker::over(blocks, cancel)?;

@@ -8,22 +8,33 @@ use tacho_chunk::{Call, RowRef};
 use tacho_model::{OperationKind, SpanId, TraceId, unmix64};
 
 use super::calls::Visit;
-use super::fold::Rounds;
+use super::fold::{Rounds, hash};
+use super::limits::{Incomplete, Limits};
 use super::source::Source;
 
-/// Limit on the segments with a parent in one round, 48 bytes each.
-pub(super) const CAUSES_MAX: usize = 1 << 20;
-
-/// A segment with a parent.
+/// A segment with a parent: 24 bytes, because there are millions of them.
 #[derive(Clone, Copy)]
 struct Cause {
     /// Span base plus call number of the causing call.
     counter: u64,
-    trace: TraceId,
     /// Duration of the outermost calls of kind http-server that end in the row, ns.
     served_ns: u64,
-    /// Number of the causing call's operation, once it is known.
-    caller: Option<u32>,
+    trace: TraceTag,
+    /// Number of the causing call's operation, or [`UNKNOWN`].
+    caller: u32,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// The lowest 32 bits of a trace's hash, of which the rounds use at most eight. They distinguish the traces in which one span
+/// id occurs; span ids are random, so hardly any occurs twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TraceTag(u32);
+
+impl TraceTag {
+    const fn of(trace: TraceId) -> Self {
+        Self(hash(trace) as u32)
+    }
 }
 
 /// The segments with a parent of one round, sorted by their causes.
@@ -33,11 +44,20 @@ pub(super) struct Causes {
     /// Whether a segment was collected, in any round.
     pub(super) is_used: bool,
     max: usize,
+    max_of_round: usize,
+    /// Segments that count as segments without a parent.
+    omitted: u64,
 }
 
 impl Causes {
-    pub(super) fn new(max: usize) -> Self {
-        Self { all: vec![], rounds: Rounds::default(), is_used: false, max }
+    pub(super) fn new(limits: &Limits) -> Self {
+        let (max, max_of_round) = (limits.causes, limits.causes_of_round);
+        Self { all: vec![], rounds: Rounds::default(), is_used: false, max, max_of_round, omitted: 0 }
+    }
+
+    pub(super) fn incomplete(&self) -> Option<Incomplete> {
+        let Self { omitted, max_of_round: limit, .. } = *self;
+        (omitted > 0).then_some(Incomplete::Causes { omitted, limit })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,20 +76,22 @@ impl Causes {
             let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
             let served_ns = served_ns(source, row);
             if served_ns > 0 || !served {
-                self.push(Cause { counter: unmix64(parent.0), trace: row.trace(), served_ns, caller: None });
+                let (counter, trace) = (unmix64(parent.0), TraceTag::of(row.trace()));
+                self.push(row.trace(), Cause { counter, served_ns, trace, caller: UNKNOWN });
             }
         }
     }
 
-    fn push(&mut self, cause: Cause) {
+    fn push(&mut self, trace: TraceId, cause: Cause) {
         self.is_used = true;
         while self.all.len() >= self.max && self.rounds.split() {
             let rounds = self.rounds;
-            self.all.retain(|cause| rounds.takes(cause.trace));
+            self.all.retain(|cause| rounds.takes_hash(u64::from(cause.trace.0)));
         }
-        // If the round cannot be split, twice as many segments are kept. All others count as segments without a cause.
-        if self.rounds.takes(cause.trace) && self.all.len() < self.max.max(2 * CAUSES_MAX) {
-            self.all.push(cause);
+        // If the round cannot be split, more segments are kept. All others count as segments without a cause.
+        match self.rounds.takes(trace) {
+            true if self.all.len() < self.max_of_round => self.all.push(cause),
+            is_taken => self.omitted += u64::from(is_taken),
         }
     }
 
@@ -83,18 +105,20 @@ impl Causes {
         for row in source.block.rows().filter(|row| self.rounds.takes(row.trace())) {
             let Some(first) = row.base().checked_add(u64::from(row.first_call())) else { continue };
             let entered = row.shape().calls().get(row.shape().carried().len()..).unwrap_or_default();
+            let trace = TraceTag::of(row.trace());
             let after = self.all.partition_point(|cause| cause.counter < first);
             for cause in self.all.iter_mut().skip(after) {
                 let call = usize::try_from(cause.counter - first).ok().and_then(|at| entered.get(at));
                 let Some(call) = call else { break };
-                if cause.trace == row.trace() {
-                    cause.caller = Some(numbers[call.operation as usize]);
+                if cause.trace == trace {
+                    cause.caller = numbers[call.operation as usize];
                 }
             }
         }
     }
 
     fn of(&self, trace: TraceId, counter: u64) -> impl Iterator<Item = &Cause> {
+        let trace = TraceTag::of(trace);
         let at = self.all.partition_point(|cause| (cause.counter, cause.trace) < (counter, trace));
         self.all.iter().skip(at).take_while(move |cause| (cause.counter, cause.trace) == (counter, trace))
     }
@@ -102,7 +126,7 @@ impl Causes {
     /// Number of the operation of the call with this span id, if the call is known. Span ids of other tracers are not found;
     /// a segment with such a parent counts as a segment without a cause.
     pub(super) fn caller(&self, trace: TraceId, span: SpanId) -> Option<u32> {
-        self.of(trace, unmix64(span.0)).next()?.caller
+        self.of(trace, unmix64(span.0)).next().map(|cause| cause.caller).filter(|caller| *caller != UNKNOWN)
     }
 
     /// The part of a call's self time that is the time of a recorded server, ns: 0 unless it is an HTTP client call that ended.

@@ -7,9 +7,10 @@
 //! collected in one pass and looked up in the next one. All joined rows belong to one trace. If there are too many keys, the
 //! traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
 
-use tacho_chunk::ExecutionBlock;
+use tacho_chunk::{AttributeData, ExecutionBlock};
 use tacho_model::{Labels, TraceId, mix64};
 
+use super::limits::Incomplete;
 use super::source::{Source, SourceBlock};
 
 /// Which blocks a pass reads.
@@ -19,7 +20,16 @@ pub enum Scope {
     Service,
     /// The blocks with a trace that [`Fold::wants`]. Other blocks do no harm.
     Traces,
+    /// The blocks with a value of this attribute that [`Fold::wants_value`]. Other blocks do no harm.
+    Attribute(&'static str),
     All,
+}
+
+impl Scope {
+    /// Whether the blocks of the pass depend on the state of the fold.
+    pub const fn is_part(self) -> bool {
+        matches!(self, Self::Traces | Self::Attribute(_))
+    }
 }
 
 /// A question that is answered by passes over blocks.
@@ -36,6 +46,11 @@ pub trait Fold {
         true
     }
 
+    /// Whether a pass over [`Scope::Attribute`] needs blocks with this value.
+    fn wants_value(&self, _: &AttributeData) -> bool {
+        true
+    }
+
     /// Adds a block to the current pass.
     fn add(&mut self, labels: &Labels, block: &ExecutionBlock) {
         self.add_source(Source { labels, block });
@@ -44,16 +59,33 @@ pub trait Fold {
     /// Like [`Fold::add`], with names for missing labels.
     fn add_source(&mut self, source: Source<'_>);
 
+    /// What the answer lacks because a limit was reached. Called after the last pass.
+    fn incomplete(&self) -> Vec<Incomplete> {
+        vec![]
+    }
+
     /// The answer, after the last pass.
     fn finish(self) -> Self::Answer;
 }
 
-/// Computes an answer from blocks in memory.
+/// Computes an answer from blocks in memory. As a store does, it leaves out blocks that a pass does not need.
 pub fn over<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> F::Answer {
-    while fold.pass().is_some() {
-        blocks.iter().for_each(|source| fold.add(&source.labels, &source.block));
+    while let Some(scope) = fold.pass() {
+        for SourceBlock { labels, block } in blocks {
+            if is_needed(&fold, scope, block) {
+                fold.add(labels, block);
+            }
+        }
     }
     fold.finish()
+}
+
+fn is_needed(fold: &impl Fold, scope: Scope, block: &ExecutionBlock) -> bool {
+    block.rows().any(|row| match scope {
+        Scope::Service | Scope::All => true,
+        Scope::Traces => fold.wants(row.trace()),
+        Scope::Attribute(key) => row.attributes().any(|a| **a.key == *key && fold.wants_value(a.value)),
+    })
 }
 
 /// Limit on the binary logarithm of the number of rounds.

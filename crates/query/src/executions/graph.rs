@@ -7,8 +7,9 @@ use tacho_chunk::RowRef;
 use tacho_model::{Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
-use super::causes::{CAUSES_MAX, Causes};
+use super::causes::Causes;
 use super::fold::{Fold, Scope};
+use super::limits::{Incomplete, Limits};
 use super::operations::gap;
 use super::parts::{Met, Parts, is_open};
 use super::source::{Filter, Source, Table};
@@ -111,6 +112,7 @@ pub struct Graphing {
     nodes: Table<Key, Figures>,
     edges: Table<(u32, u32), Figures>,
     walker: Walker,
+    waiting_max: usize,
     /// Time of the last event of a part; node of the innermost carried call of the next part, and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
 }
@@ -123,20 +125,20 @@ struct Targets {
 
 impl Graphing {
     pub fn new(filter: Filter, level: Level) -> Self {
-        Self::within(filter, level, CAUSES_MAX)
+        Self::within(filter, level, &Limits::default())
     }
 
-    /// `causes_max`: limit on the segments with a parent in one round.
-    pub(super) fn within(filter: Filter, level: Level, causes_max: usize) -> Self {
+    pub(super) fn within(filter: Filter, level: Level, limits: &Limits) -> Self {
         Self {
             filter,
             level,
             pass: Pass::Start,
-            causes: Causes::new(causes_max),
+            causes: Causes::new(limits),
             nodes: Table::new(),
             edges: Table::new(),
             walker: Walker::default(),
-            parts: Parts::default(),
+            waiting_max: limits.waiting,
+            parts: Parts::new(limits.waiting),
         }
     }
 
@@ -256,7 +258,8 @@ impl Fold for Graphing {
                 return;
             }
             if self.causes.is_used {
-                (self.nodes, self.edges, self.parts) = (Table::new(), Table::new(), Parts::default());
+                (self.nodes, self.edges) = (Table::new(), Table::new());
+                self.parts = Parts::new(self.waiting_max);
                 return;
             }
         }
@@ -265,6 +268,10 @@ impl Fold for Graphing {
             Pass::Resolve => self.causes.resolve(source, &numbers),
             _ => self.count(source, numbers),
         }
+    }
+
+    fn incomplete(&self) -> Vec<Incomplete> {
+        self.parts.incomplete().into_iter().chain(self.causes.incomplete()).collect()
     }
 
     fn finish(self) -> Graph {

@@ -6,9 +6,10 @@ use tacho_chunk::RowRef;
 use tacho_model::{Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
-use super::causes::{CAUSES_MAX, Causes};
+use super::causes::Causes;
 use super::durations::Durations;
 use super::fold::{Fold, Scope};
+use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts, is_open};
 use super::source::{Filter, Source, Table, refused};
 use super::timeline::Steps;
@@ -110,7 +111,7 @@ impl Gathered {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Counts all calls.
+    /// Counts all calls. If it reads the blocks of all services, it also is the first `Gather`.
     Count,
     /// Collects the segments that served a request.
     Gather,
@@ -138,11 +139,10 @@ pub struct Operations {
 impl Operations {
     /// If `kind` is set, only operations of that kind.
     pub fn new(filter: Filter, kind: Option<OperationKind>) -> Self {
-        Self::within(filter, kind, CAUSES_MAX)
+        Self::within(filter, kind, &Limits::default())
     }
 
-    /// `causes_max`: limit on the segments that served a request in one round.
-    pub(super) fn within(filter: Filter, kind: Option<OperationKind>, causes_max: usize) -> Self {
+    pub(super) fn within(filter: Filter, kind: Option<OperationKind>, limits: &Limits) -> Self {
         Self {
             steps: Steps::new(filter.range),
             filter,
@@ -150,10 +150,15 @@ impl Operations {
             pass: Pass::Start,
             table: Table::new(),
             walker: Walker::default(),
-            parts: Parts::default(),
-            causes: Causes::new(causes_max),
+            parts: Parts::new(limits.waiting),
+            causes: Causes::new(limits),
             has_clients: false,
         }
+    }
+
+    /// Whether the first pass reads all blocks and may find HTTP client calls.
+    fn gathers_while_counting(&self) -> bool {
+        self.filter.service.is_none() && self.kind.is_none_or(|kind| kind == OperationKind::HttpClient)
     }
 
     /// Indexes of the operations of a block; `None` for operations that are not requested.
@@ -228,13 +233,14 @@ impl Fold for Operations {
     fn pass(&mut self) -> Option<Scope> {
         self.pass = match self.pass {
             Pass::Start => Pass::Count,
-            Pass::Count if self.has_clients => Pass::Gather,
-            Pass::Gather => {
+            Pass::Count if !self.has_clients => Pass::End,
+            Pass::Count if !self.gathers_while_counting() => Pass::Gather,
+            Pass::Count | Pass::Gather => {
                 self.causes.sort();
                 Pass::Discount
             }
             Pass::Discount if self.causes.next_round() => Pass::Gather,
-            Pass::Count | Pass::Discount | Pass::End => Pass::End,
+            Pass::Discount | Pass::End => Pass::End,
         };
         if self.pass == Pass::Discount && self.causes.is_empty() {
             return self.pass();
@@ -253,11 +259,19 @@ impl Fold for Operations {
         if !self.filter.takes_service(source.service()) {
             return;
         }
+        if self.pass == Pass::Count && self.gathers_while_counting() {
+            self.causes.gather(source, true);
+        }
         let numbers = self.numbers(source);
         if self.pass == Pass::Discount {
             return self.discount(source, &numbers);
         }
         source.block.rows().for_each(|row| self.count(row, &numbers));
+    }
+
+    fn incomplete(&self) -> Vec<Incomplete> {
+        let causes = self.causes.incomplete().filter(|_| self.has_clients);
+        self.parts.incomplete().into_iter().chain(causes).collect()
     }
 
     fn finish(self) -> Vec<OperationStats> {

@@ -8,9 +8,7 @@ use std::collections::HashMap;
 use tacho_chunk::RowRef;
 use tacho_model::TraceId;
 
-/// Limit on the rows that wait for a next part, and on those that wait for a previous part. Further rows do not wait: their
-/// segments count as if the other part were missing.
-const WAITING_MAX: usize = 1 << 19;
+use super::limits::Incomplete;
 
 /// Trace, span base, and number of the earlier part.
 type Key = (TraceId, u64, u32);
@@ -19,21 +17,26 @@ type Key = (TraceId, u64, u32);
 pub(super) struct Parts<E, S> {
     ends: HashMap<Key, E>,
     starts: HashMap<Key, S>,
-}
-
-impl<E, S> Default for Parts<E, S> {
-    fn default() -> Self {
-        Self { ends: HashMap::new(), starts: HashMap::new() }
-    }
+    /// Limit on the size of each map. Further rows do not wait: their segments count as if the other part were missing.
+    max: usize,
+    /// Number of these rows.
+    omitted: u64,
 }
 
 impl<E, S> Parts<E, S> {
+    pub(super) fn new(max: usize) -> Self {
+        Self { ends: HashMap::new(), starts: HashMap::new(), max, omitted: 0 }
+    }
+
     /// Adds the end of a row with calls that are still open. Returns it again if no further row can wait.
     pub(super) fn end(&mut self, row: RowRef<'_>, end: E) -> Met<E, S> {
         let key = (row.trace(), row.base(), row.part());
         match self.starts.remove(&key) {
             Some(start) => Met::Pair(end, start),
-            None if self.ends.len() >= WAITING_MAX => Met::Alone(end),
+            None if self.ends.len() >= self.max => {
+                self.omitted += 1;
+                Met::Alone(end)
+            }
             None => {
                 self.ends.insert(key, end);
                 Met::Waits
@@ -47,10 +50,17 @@ impl<E, S> Parts<E, S> {
         if let Some(end) = self.ends.remove(&key) {
             return Some((end, start));
         }
-        if self.starts.len() < WAITING_MAX {
+        if self.starts.len() < self.max {
             self.starts.insert(key, start);
+        } else {
+            self.omitted += 1;
         }
         None
+    }
+
+    pub(super) fn incomplete(&self) -> Option<Incomplete> {
+        let Self { omitted, max: limit, .. } = *self;
+        (omitted > 0).then_some(Incomplete::Parts { omitted, limit })
     }
 
     /// The ends that no other part follows. Forgets all rows.

@@ -4,9 +4,6 @@ use tacho_model::TraceId;
 
 use super::fold::{Rounds, hash};
 
-/// Limit on the traces of one round, 8 bytes each.
-pub(super) const PARENTED_MAX: usize = 1 << 22;
-
 /// The traces with segments that have a parent, as hashes of 64 bits.
 pub(super) struct Parented {
     hashes: Vec<u64>,

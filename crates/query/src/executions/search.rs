@@ -26,15 +26,14 @@ use tacho_model::{AttributeValue, Timestamp, TraceId};
 use super::calls::Walker;
 use super::fold::{Fold, Scope};
 use super::found::{FirstCall, Gathering, Match, REQUEST_ID, TraceSummary};
+use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts, is_open};
-use super::rootless::{PARENTED_MAX, Parented};
+use super::rootless::Parented;
 use super::source::{Filter, Outcome, Source};
 use super::top::{Key, Order, Top};
 
-/// Limit on the traces with the requested request id. Further traces are omitted.
-const REQUESTED_MAX: usize = 100_000;
-/// Limit on the candidates of a search for entries.
-const CANDIDATES_MAX: usize = 200_000;
+/// The candidates of a search for entries are twice the limit of the search, plus this number.
+const FIRST_CANDIDATES: usize = 64;
 /// Factor by which the number of candidates grows if too few traces were found.
 const GROWTH: usize = 8;
 
@@ -97,11 +96,16 @@ struct Candidate {
 pub struct Searching {
     search: Search,
     pass: Pass,
+    /// The requested request id as a value of an attribute.
+    request_value: Option<AttributeData>,
     requested: HashSet<TraceId>,
     walker: Walker,
     /// Candidates whose call is open at the end of the row.
     parts: Parts<Option<Candidate>, ()>,
-    parented_max: usize,
+    limits: Limits,
+    incomplete: Vec<Incomplete>,
+    /// Segments with the requested request id whose traces were omitted.
+    unrequested: u64,
     parented: Parented,
     candidates_max: usize,
     top: Top,
@@ -111,21 +115,25 @@ pub struct Searching {
 
 impl Searching {
     pub fn new(search: Search) -> Self {
-        Self::within(search, PARENTED_MAX)
+        Self::within(search, Limits::default())
     }
 
-    /// `parented_max`: limit on the traces that have a segment with a parent in one round.
-    pub(super) fn within(search: Search, parented_max: usize) -> Self {
+    pub(super) fn within(search: Search, limits: Limits) -> Self {
         // The candidates of a search for calls are exact.
-        let candidates_max = if search.is_for_calls() { search.limit } else { 2 * search.limit + 64 };
+        let candidates_max =
+            if search.is_for_calls() { search.limit } else { 2 * search.limit + FIRST_CANDIDATES };
+        let text = |id: &String| AttributeData::new(&AttributeValue::Text(id.as_str().into()));
         Self {
+            request_value: search.request_id.as_ref().map(text),
             search,
             pass: Pass::Start,
             requested: HashSet::new(),
             walker: Walker::default(),
-            parts: Parts::default(),
-            parented_max,
-            parented: Parented::new(parented_max),
+            parts: Parts::new(limits.waiting),
+            limits,
+            incomplete: vec![],
+            unrequested: 0,
+            parented: Parented::new(limits.parented),
             candidates_max,
             top: Top::new(candidates_max),
             gathering: Gathering::default(),
@@ -175,7 +183,7 @@ impl Searching {
     /// Takes the traces found, or starts again with more candidates.
     fn verified(&mut self) -> Pass {
         let (search, top) = (&self.search, &self.top);
-        let is_last = search.is_for_calls() || self.candidates_max >= CANDIDATES_MAX;
+        let is_last = search.is_for_calls() || self.candidates_max >= self.limits.candidates;
         let threshold = top.threshold().filter(|_| !is_last);
         let mut found: Vec<(Key, TraceSummary)> = vec![];
         for mut trace in std::mem::take(&mut self.gathering).into_summaries() {
@@ -190,11 +198,16 @@ impl Searching {
             }
         }
         if threshold.is_some() && found.len() < search.limit {
-            self.candidates_max = (self.candidates_max * GROWTH).min(CANDIDATES_MAX);
+            self.candidates_max = (self.candidates_max * GROWTH).min(self.limits.candidates);
             self.top = Top::new(self.candidates_max);
-            self.parented = Parented::new(self.parented_max);
+            self.parts = Parts::new(self.limits.waiting);
+            self.parented = Parented::new(self.limits.parented);
             self.found.scanned = 0;
             return Pass::Candidates;
+        }
+        let is_certain = |cut: &Key| found.iter().filter(|(key, _)| cut <= key).count() >= search.limit;
+        if !search.is_for_calls() && top.threshold().is_some_and(|cut| !is_certain(&cut)) {
+            self.incomplete.push(Incomplete::Candidates { limit: self.candidates_max });
         }
         found.sort_unstable_by_key(|(key, _)| Reverse(*key));
         self.found.truncated = top.is_cut() || found.len() > search.limit;
@@ -206,20 +219,25 @@ impl Searching {
         self.search.request_id.is_none() || self.requested.contains(&trace)
     }
 
+    /// Whether an attribute has the requested request id.
+    fn is_id(&self, value: &AttributeData) -> bool {
+        self.search.request_id.as_ref().is_some_and(|id| match value {
+            AttributeData::Integer(number) => number.to_string() == *id,
+            text => Some(text) == self.request_value.as_ref(),
+        })
+    }
+
     /// Collects the traces with the request id.
     fn request(&mut self, source: Source<'_>) {
-        let Some(id) = &self.search.request_id else { return };
-        let wanted = AttributeData::new(&AttributeValue::Text(id.as_str().into()));
-        let same = |value: &AttributeData| match value {
-            AttributeData::Integer(number) => number.to_string() == *id,
-            text => *text == wanted,
-        };
         let has_id = |row: &RowRef<'_>| {
-            row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && same(attribute.value))
+            row.attributes().any(|attribute| &**attribute.key == REQUEST_ID && self.is_id(attribute.value))
         };
-        for row in source.block.rows().filter(has_id) {
-            if self.requested.len() < REQUESTED_MAX {
+        let found: Vec<RowRef<'_>> = source.block.rows().filter(has_id).collect();
+        for row in found {
+            if self.requested.len() < self.limits.requested {
                 self.requested.insert(row.trace());
+            } else if !self.requested.contains(&row.trace()) {
+                self.unrequested += 1;
             }
         }
     }
@@ -308,6 +326,8 @@ impl Fold for Searching {
         self.pass = self.next();
         match self.pass {
             Pass::End => None,
+            Pass::Requests => Some(Scope::Attribute(REQUEST_ID)),
+            _ if self.search.request_id.is_some() => Some(Scope::Traces),
             Pass::Candidates if self.search.is_for_calls() => Some(Scope::Service),
             Pass::Rootless | Pass::Verify => Some(Scope::Traces),
             _ => Some(Scope::All),
@@ -318,8 +338,12 @@ impl Fold for Searching {
         match self.pass {
             Pass::Rootless => self.parented.lacks_root(trace),
             Pass::Verify => self.gathering.wants(trace),
-            _ => true,
+            _ => self.is_requested(trace),
         }
+    }
+
+    fn wants_value(&self, value: &AttributeData) -> bool {
+        self.is_id(value)
     }
 
     fn add_source(&mut self, source: Source<'_>) {
@@ -355,6 +379,12 @@ impl Fold for Searching {
             }
             Pass::Verify => self.gathering.add(source),
         }
+    }
+
+    fn incomplete(&self) -> Vec<Incomplete> {
+        let (omitted, limit) = (self.unrequested, self.limits.requested);
+        let requests = (omitted > 0).then_some(Incomplete::Requests { omitted, limit });
+        self.incomplete.iter().copied().chain(self.parts.incomplete()).chain(requests).collect()
     }
 
     fn finish(self) -> SearchResult {

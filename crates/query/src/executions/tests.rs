@@ -3,6 +3,7 @@
 
 mod awaited;
 mod laws;
+mod limits;
 mod notation;
 mod searches;
 mod spans;

@@ -4,34 +4,34 @@ use tacho_model::{TimeRange, Timestamp};
 
 /// Limit on the points of one timeline (`docs/api.md`).
 const POINTS_MAX: u64 = 120;
-const SECOND: i128 = 1_000_000_000;
+const SECOND: i64 = 1_000_000_000;
 
-/// Divides a range into equal steps of whole seconds.
+/// Divides a range into equal steps of whole seconds. No sum of seconds overflows, because a time has 2^63 ns at most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     start_s: i64,
-    step_s: i128,
+    step_s: i64,
     pub(super) len: usize,
 }
 
 impl Steps {
     pub(super) fn new(range: TimeRange) -> Self {
-        let start_s = range.start.div_euclid(SECOND as i64);
-        let end_s = range.end.div_euclid(SECOND as i64);
+        let start_s = range.start.div_euclid(SECOND);
+        let end_s = range.end.div_euclid(SECOND);
         let span_s = end_s.saturating_sub(start_s).max(0).unsigned_abs() + 1;
         let step_s = span_s.div_ceil(POINTS_MAX);
-        Self { start_s, step_s: i128::from(step_s), len: span_s.div_ceil(step_s) as usize }
+        Self { start_s, step_s: step_s.cast_signed(), len: span_s.div_ceil(step_s) as usize }
     }
 
     /// Index of the step that contains a time of the range.
     pub(super) fn index(&self, at: Timestamp) -> Option<usize> {
-        let from_start = i128::from(at).div_euclid(SECOND) - i128::from(self.start_s);
+        let from_start = at.div_euclid(SECOND) - self.start_s;
         usize::try_from(from_start.div_euclid(self.step_s)).ok().filter(|index| *index < self.len)
     }
 
     /// Unix second at which step `index` starts.
     pub(super) fn unix_s(&self, index: usize) -> i64 {
-        (i128::from(self.start_s) + self.step_s * index as i128) as i64
+        self.start_s + self.step_s * index as i64
     }
 
     /// Length of the requested range in seconds, never 0.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
-use tacho_store::{Changes, ChunkInfo, Damages, Read, Result, SampleAnswer, Store, Traces};
+use tacho_store::{Changes, ChunkInfo, Damages, Needed, Read, Result, SampleAnswer, Store};
 
 use super::token::Confinement;
 use super::{Access, Whole};
@@ -211,13 +211,13 @@ impl View {
         id: SeriesId,
         range: TimeRange,
         room: &AtomicUsize,
-        traces: Traces<'_>,
+        needed: Needed<'_>,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
         if !self.admits_id(id) {
             return Err(outside(id));
         }
-        self.store.executions_of(id, range, room, traces, keep).await
+        self.store.executions_of(id, range, room, needed, keep).await
     }
 
     /// Like [`Store::read_chunks`], for a series of this access.

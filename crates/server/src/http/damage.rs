@@ -31,9 +31,14 @@ pub fn hinted(error: tacho_store::Error, hint: &str) -> ApiError {
 }
 
 /// Adds a member `warnings` to a response if there is any damage.
-pub fn warn(mut answer: Value, damages: &Damages) -> Value {
-    if !damages.is_empty() {
-        answer["warnings"] = json!(sentences(damages));
+pub fn warn(answer: Value, damages: &Damages) -> Value {
+    told(answer, sentences(damages))
+}
+
+/// Adds a member `warnings` to a response if there is any.
+pub fn told(mut answer: Value, warnings: Vec<String>) -> Value {
+    if !warnings.is_empty() {
+        answer["warnings"] = json!(warnings);
     }
     answer
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
-use tacho_chunk::{Chunk, ExecutionBlock};
+use tacho_chunk::{AttributeData, Chunk, ExecutionBlock};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
 use super::rows::{Found, Lost, each_live};
@@ -52,18 +52,42 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
-/// Whether a read needs the blocks with this trace.
-pub type Traces<'a> = &'a (dyn Fn(TraceId) -> bool + Sync);
+/// Which blocks a read needs. Of stored blocks that it does not need, a few columns are decoded.
+#[derive(Clone, Copy)]
+pub enum Needed<'a> {
+    All,
+    /// Those with a segment of an accepted trace.
+    Traces(&'a (dyn Fn(TraceId) -> bool + Sync)),
+    /// Those with an accepted value of the attribute with this key.
+    Attribute(&'a str, &'a (dyn Fn(&AttributeData) -> bool + Sync)),
+}
+
+impl Needed<'_> {
+    fn takes_chunk(self, chunk: &Chunk<'_>) -> Result<bool, tacho_chunk::Error> {
+        match self {
+            Self::All => Ok(true),
+            Self::Traces(wanted) => Ok(chunk.execution_traces()?.into_iter().any(wanted)),
+            Self::Attribute(key, is_value) => chunk.has_attribute(key, &is_value),
+        }
+    }
+
+    fn takes_block(self, block: &ExecutionBlock) -> bool {
+        block.rows().any(|row| match self {
+            Self::All => true,
+            Self::Traces(wanted) => wanted(row.trace()),
+            Self::Attribute(key, is_value) => row.attributes().any(|a| **a.key == *key && is_value(a.value)),
+        })
+    }
+}
 
 /// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep`
-/// refuses is freed before the next block is decoded, so it does not count. If `traces` is set, only the ids are decoded of
-/// blocks without such a trace.
+/// refuses is freed before the next block is decoded, so it does not count.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,
     range: TimeRange,
     room: &AtomicUsize,
-    traces: Option<Traces<'_>>,
+    needed: Needed<'_>,
     keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
     let snapshot = reader.snapshots.open();
@@ -79,19 +103,15 @@ pub async fn executions(
     };
     let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
     let decode = |chunk: Chunk<'_>, is_intact| {
-        // The ids of a damaged chunk are not trusted.
-        if let Some(traces) = traces.filter(|_| is_intact)
-            && !chunk.execution_traces()?.into_iter().any(traces)
-        {
+        // Single columns of a damaged chunk are not trusted.
+        if is_intact && !needed.takes_chunk(&chunk)? {
             return Ok(None);
         }
         chunk.executions().map(Arc::new).map(Some)
     };
     let mut read = stored(reader, &wanted, decode, admit).await?;
-    let holds =
-        |block: &ExecutionBlock| traces.is_none_or(|traces| block.rows().any(|row| traces(row.trace())));
     for (generation, open) in memory.parts {
-        for block in open.into_iter().filter(|block| holds(block)) {
+        for block in open.into_iter().filter(|block| needed.takes_block(block)) {
             read.records.extend(admit((generation, block))?);
         }
     }

@@ -11,6 +11,7 @@ use tacho_model::{Labels, OperationKind, Segment, SpanId, TraceId, mix64, unmix6
 
 use super::awaited::trace;
 use super::laws::{ALL, LOCAL, OPERATIONS, Seed, parts, seeds, segment, table};
+use crate::executions::limits::Limits;
 use crate::executions::{
     Graphing, Level, Operations, Order, Outcome, Search, Searching, SourceBlock, Span, over,
 };
@@ -93,13 +94,17 @@ impl Figures {
     }
 }
 
+fn rounds_of(max: usize) -> Limits {
+    Limits { causes: max, parented: max, ..Limits::default() }
+}
+
 fn check_operations(seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
     let mut expected: BTreeMap<Name, Figures> = BTreeMap::new();
     for (_, _, spans) in traces(seeds, blocks) {
         spans.iter().for_each(|span| expected.entry(name(span)).or_default().add(span));
     }
     expected.retain(|_, figures| figures.0[0] > 0);
-    let found = over(blocks, Operations::within(ALL, None, round_max));
+    let found = over(blocks, Operations::within(ALL, None, &rounds_of(round_max)));
     let found = found
         .into_iter()
         .map(|o| ((o.service, o.operation, o.kind), Figures([o.count, o.errors, o.total_ns, o.self_ns])));
@@ -119,7 +124,7 @@ fn check_graph(seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
             edge.iter_mut().zip(figures.0).for_each(|(sum, one)| *sum += one);
         }
     }
-    let graph = over(blocks, Graphing::within(ALL, Level::Operation, round_max));
+    let graph = over(blocks, Graphing::within(ALL, Level::Operation, &rounds_of(round_max)));
     let edges = graph.edges.into_iter().map(|e| ((e.from, e.to), [e.count, e.errors, e.total_ns]));
     assert_eq!(edges.collect::<BTreeMap<_, _>>(), expected);
     for operation in over(blocks, Operations::new(ALL, None)) {
@@ -172,7 +177,7 @@ fn expected(search: &Search, seeds: &[Seed], blocks: &[SourceBlock]) -> Vec<Foun
 }
 
 fn check_search(search: &Search, seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
-    let found = over(blocks, Searching::within(search.clone(), round_max));
+    let found = over(blocks, Searching::within(search.clone(), rounds_of(round_max)));
     let found: Vec<Found> = found
         .traces
         .into_iter()

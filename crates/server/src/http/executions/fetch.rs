@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_chunk::ExecutionBlock;
+use tacho_chunk::{AttributeData, ExecutionBlock};
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
-use tacho_query::executions::{Fold, Scope, SourceBlock, Trace};
-use tacho_store::{Damages, Error, ErrorKind, Read, Traces};
+use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
+use tacho_store::{Damages, Error, ErrorKind, Needed, Read};
 
 use crate::access::View;
 use crate::http::error::ApiError;
@@ -70,23 +70,20 @@ pub async fn blocks(
     bytes_max: usize,
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
     let is_wanted = |trace| wanted.trace() == Some(trace);
-    let traces = wanted.trace().map(|_| &is_wanted as Traces<'_>);
-    kept(store, (wanted, traces, range), &AtomicUsize::new(bytes_max), &|_, _| true).await
+    let needed = if wanted.trace().is_some() { Needed::Traces(&is_wanted) } else { Needed::All };
+    kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), &|_, _| true).await
 }
 
 /// Reads the selected blocks that `keep` accepts. The others are freed, each before the next one of its series is decoded.
 async fn kept(
     store: &View,
-    (wanted, traces, range): (Wanted<'_>, Option<Traces<'_>>, TimeRange),
+    (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),
     room: &AtomicUsize,
     keep: &(impl Fn(&Labels, &ExecutionBlock) -> bool + Sync),
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
     let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
         let keep = |block: &ExecutionBlock| keep(&labels, block);
-        let blocks = match traces {
-            Some(traces) => store.executions_of(id, range, room, traces, keep).await?,
-            None => store.executions_within(id, range, room, keep).await?,
-        };
+        let blocks = store.executions_of(id, range, room, needed, keep).await?;
         Ok::<_, Error>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
@@ -106,13 +103,13 @@ struct Cache {
 }
 
 /// Computes an answer block by block: reads the range once for each pass. If all blocks of a pass take at most `cache_bytes_max`
-/// bytes, the next passes read them from memory.
+/// bytes, the next passes read them from memory. The answer may be incomplete, because the memory of an analysis is bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
     cache_bytes_max: usize,
     mut fold: F,
-) -> Result<Read<F::Answer>, Error> {
+) -> Result<(Read<F::Answer>, Vec<Incomplete>), Error> {
     let mut cache: Option<Cache> = None;
     let mut damages = Damages::default();
     let mut scanned = None;
@@ -126,19 +123,20 @@ pub async fn folded<F: Fold + Send>(
             continue;
         }
         // Blocks that did not fit once are not tried again.
-        let is_tried = scanned == Some(scope) || scope == Scope::Traces;
+        let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         let read = pass(store, (service, range), (scope, &room), &mut fold).await?;
-        // A pass over some of the traces reads only some of the blocks, so it may find less damage.
+        // A pass over a part reads only some of the blocks, so it may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
         }
-        if scope != Scope::Traces {
+        if !scope.is_part() {
             cache = read.records.map(|blocks| Cache { scope, blocks });
             scanned = Some(scope);
         }
     }
-    Ok(Read { records: fold.finish(), damages })
+    let incomplete = fold.incomplete();
+    Ok((Read { records: fold.finish(), damages }, incomplete))
 }
 
 /// Reads all blocks of a scope once. Returns them if `room` is enough for all.
@@ -150,13 +148,18 @@ async fn pass(
 ) -> Result<Read<Option<Vec<SourceBlock>>>, Error> {
     let wanted = match scope {
         Scope::Service => Wanted::Service(service),
-        Scope::Traces | Scope::All => Wanted::All,
+        Scope::Traces | Scope::Attribute(_) | Scope::All => Wanted::All,
     };
     // Several series are read concurrently, but by one task, so no thread waits for this lock.
     let fold = Mutex::new(fold);
     let fold = || fold.lock().unwrap_or_else(PoisonError::into_inner);
     let wants = |trace| fold().wants(trace);
-    let traces = (scope == Scope::Traces).then_some(&wants as Traces<'_>);
+    let is_value = |value: &AttributeData| fold().wants_value(value);
+    let needed = match scope {
+        Scope::Traces => Needed::Traces(&wants),
+        Scope::Attribute(key) => Needed::Attribute(key, &is_value),
+        Scope::Service | Scope::All => Needed::All,
+    };
     let all_fit = AtomicBool::new(true);
     let keep = |labels: &Labels, block: &ExecutionBlock| {
         fold().add(labels, block);
@@ -167,7 +170,7 @@ async fn pass(
         fits
     };
     let Read { records, damages } =
-        kept(store, (wanted, traces, range), &AtomicUsize::new(usize::MAX), &keep).await?;
+        kept(store, (wanted, needed, range), &AtomicUsize::new(usize::MAX), &keep).await?;
     let records = all_fit.into_inner().then_some(records);
     Ok(Read { records, damages })
 }

@@ -16,7 +16,8 @@ use serde_json::Value;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::Cancel;
 use tacho_query::executions::{
-    self, Filter, Fold, Graphing, Level, Operations, Order, Outcome, Search, Searching, Services, SourceBlock,
+    self, Filter, Fold, Graphing, Incomplete, Level, Operations, Order, Outcome, Search, Searching, Services,
+    SourceBlock,
 };
 use tacho_store::{Damages, ErrorKind, Read};
 
@@ -128,22 +129,28 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     let filter = filter(&app, &params)?;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let Read { records: graph, damages } =
+    let (Read { records: graph, damages }, incomplete) =
         computed((&app, &access), &filter, Graphing::new(filter.clone(), level)).await?;
+    let warnings = warnings(&damages, &incomplete);
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-        return Ok((content_type, comments(&damages) + &graph.to_dot()).into_response());
+        return Ok((content_type, comments(warnings) + &graph.to_dot()).into_response());
     }
-    away(move || written(answer::graph(&graph), &damages)).await
+    away(move || Json(damage::told(answer::graph(&graph), warnings)).into_response()).await
 }
 
-/// Warnings about unreadable records, as comments of Graphviz.
-fn comments(damages: &Damages) -> String {
+/// What an answer lacks: unreadable records, and what was beyond the limits of the analysis.
+fn warnings(damages: &Damages, incomplete: &[Incomplete]) -> Vec<String> {
+    sentences(damages).into_iter().chain(incomplete.iter().map(Incomplete::to_string)).collect()
+}
+
+/// Warnings as comments of Graphviz.
+fn comments(warnings: Vec<String>) -> String {
     let comment = |said: String| {
         let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         format!("// warning: {line}\n")
     };
-    sentences(damages).into_iter().map(comment).collect()
+    warnings.into_iter().map(comment).collect()
 }
 
 /// Serializes an answer. Called on a blocking thread, because tens of thousands of spans take long.
@@ -158,8 +165,9 @@ async fn folded<T: Send + 'static>(
     fold: impl Fold<Answer = T> + Send,
     write: impl FnOnce(T) -> Value + Send + 'static,
 ) -> Answer {
-    let Read { records, damages } = computed(context, filter, fold).await?;
-    away(move || written(write(records), &damages)).await
+    let (Read { records, damages }, incomplete) = computed(context, filter, fold).await?;
+    let warnings = warnings(&damages, &incomplete);
+    away(move || Json(damage::told(write(records), warnings)).into_response()).await
 }
 
 /// Computes an answer block by block. Its memory does not depend on the number of calls, so it does not need the permit for heavy
@@ -168,7 +176,7 @@ async fn computed<F: Fold + Send>(
     (app, access): (&App, &Access),
     filter: &Filter,
     fold: F,
-) -> Result<Read<F::Answer>, ApiError> {
+) -> Result<(Read<F::Answer>, Vec<Incomplete>), ApiError> {
     let _turn = turn(&app.analyses).await?;
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let _running = Running::new(app.metrics.queries_running.with([]));

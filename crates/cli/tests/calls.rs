@@ -1,0 +1,78 @@
+//! Tests that the calls of a fleet (`crates/lab/src/calls`) are answered as they were generated.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use support::Server;
+use tacho_lab::calls::{HEADER, Sender, Traces, When, rows};
+
+const START_S: i64 = 1_700_000_000;
+
+/// By service and operation: calls, failed calls, time, self time.
+type Figures = BTreeMap<(String, String), [u64; 4]>;
+
+/// The cells of a row. Only the operation has quotes.
+fn cells(line: &str) -> BTreeMap<&str, &str> {
+    let (before, rest) = line.split_once('"').unwrap();
+    let (operation, after) = rest.split_once('"').unwrap();
+    let before = before.trim_end_matches(',').split(',');
+    let cells = before.chain([operation]).chain(after.trim_start_matches(',').split(','));
+    HEADER.split(',').zip(cells).collect()
+}
+
+fn expected(rows: &str) -> Figures {
+    let mut figures = Figures::new();
+    for row in rows.lines().map(cells) {
+        let number = |name| row[name].parse::<u64>().unwrap();
+        let sum = figures.entry((row["service"].to_owned(), row["operation"].to_owned())).or_default();
+        // The time of the recorded server is not self time of its client, and the rows do not know it.
+        let own = if row["kind"] == "http-client" { 0 } else { number("self_ns") };
+        for (sum, more) in sum.iter_mut().zip([1, number("failed"), number("duration_ns"), own]) {
+            *sum += more;
+        }
+    }
+    figures
+}
+
+#[test]
+fn operations_and_traces_of_a_fleet_have_the_figures_of_its_calls() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let when = When { start: START_S * 1_000_000_000, length_ns: 600_000_000_000, calls: 30_000 };
+    let mut traces = Traces::new(11, when);
+    let mut sender = Sender::connect(&server.records.to_string(), &traces).unwrap();
+    let (mut text, mut last) = (String::new(), None);
+    while let Some(trace) = traces.next() {
+        sender.send(&trace).unwrap();
+        rows(&traces.fleet, &trace, &mut text);
+        last = Some(trace);
+    }
+    sender.finish().unwrap();
+    let expected = expected(&text);
+
+    let range = format!("start={START_S}&end={}", START_S + 700);
+    for is_flushed in [false, true] {
+        if is_flushed {
+            assert_eq!(server.post("/api/flush", &[], b"").status, 200);
+        }
+        let answer = server.get(&format!("/api/operations?{range}")).json();
+        let figure = |row: &serde_json::Value, name: &str| row[name].as_u64().unwrap();
+        let found: Figures = answer["operations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                let own = if row["kind"] == "http-client" { 0 } else { figure(row, "self_ns") };
+                let figures = [figure(row, "count"), figure(row, "errors"), figure(row, "total_ns"), own];
+                let name = |name: &str| row[name].as_str().unwrap().to_owned();
+                ((name("service"), name("operation")), figures)
+            })
+            .collect();
+        assert_eq!(found, expected, "flushed: {is_flushed}");
+
+        let last = last.as_ref().unwrap();
+        let trace = server.get(&format!("/api/traces/{}?{range}", last.id)).json();
+        assert_eq!(trace["spans"].as_array().unwrap().len(), last.calls as usize);
+    }
+}

@@ -1,0 +1,17 @@
+//! Which calls does a fleet of web services make? Traces by seed, for measurements with many calls.
+//!
+//! Thirty services in three layers serve requests (`fleet.rs`). A trace begins at a service of the first layer, and has 5 to 200
+//! calls of several services: methods, statements, and requests to services of the next layer (`trace.rs`). Calls fail, and
+//! requests are refused. Some trace ids and parents come from tracers outside of the fleet. [`Sender`] sends the traces as agents
+//! do, over the native protocol; [`rows`] writes the same calls as rows, for other systems. The seed and the number of
+//! calls determine everything. The store has no influence on the choices.
+
+mod fleet;
+mod rows;
+mod send;
+mod trace;
+
+pub use fleet::{Fleet, Service};
+pub use rows::{HEADER, rows};
+pub use send::{SendError, Sender};
+pub use trace::{AttributeKey, AttributeText, Segment, Trace, Traces, When};

@@ -1,0 +1,78 @@
+//! How much may the joins of an analysis hold, and what does an answer lack when a limit is reached?
+
+use std::fmt;
+
+/// Limits of the joins of one analysis. A limit that is exceeded is reported as [`Incomplete`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Rows that wait for a next part, and rows that wait for a previous part; 64 bytes each.
+    pub(super) waiting: usize,
+    /// Segments with a parent at which the traces are shared out among more rounds; 24 bytes each.
+    pub(super) causes: usize,
+    /// Segments with a parent in one round. More rounds do not help if few traces have most of the segments.
+    pub(super) causes_of_round: usize,
+    /// Traces with a segment that has a parent, in one round; 8 bytes each.
+    pub(super) parented: usize,
+    /// Traces with the requested request id.
+    pub(super) requested: usize,
+    /// Traces that a search for entries keeps to find the first ones.
+    pub(super) candidates: usize,
+}
+
+impl Limits {
+    const USUAL: Self = Self {
+        waiting: 1 << 19,
+        causes: 1 << 21,
+        causes_of_round: 1 << 22,
+        parented: 1 << 22,
+        requested: 100_000,
+        candidates: 200_000,
+    };
+    /// For blocks that are all in memory: their segments are bounded already.
+    pub(super) const IN_MEMORY: Self =
+        Self { causes: usize::MAX, causes_of_round: usize::MAX, ..Self::USUAL };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+/// Why an answer is incomplete: a limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incomplete {
+    /// Parts of segments that were not joined with the next or the previous part.
+    Parts { omitted: u64, limit: usize },
+    /// Segments with a parent that count as segments without one.
+    Causes { omitted: u64, limit: usize },
+    /// Traces beyond those that the search compared may belong to the answer.
+    Candidates { limit: usize },
+    /// Segments with the requested request id whose traces were not examined.
+    Requests { omitted: u64, limit: usize },
+}
+
+impl fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parts { omitted, limit } => write!(
+                f,
+                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for another one: \
+                 times of calls that continue in another part may be too short"
+            ),
+            Self::Causes { omitted, limit } => write!(
+                f,
+                "the callers of {omitted} segments were not searched, because few traces have more than {limit} segments with a \
+                 caller: edges between services may be missing, and self times of HTTP clients may be too long"
+            ),
+            Self::Candidates { limit } => {
+                write!(f, "only {limit} traces could be compared: others may belong to this answer")
+            }
+            Self::Requests { omitted, limit } => write!(
+                f,
+                "more than {limit} traces have this request id: {omitted} further segments with it were omitted"
+            ),
+        }?;
+        f.write_str("; narrow start and end")
+    }
+}
