@@ -18,6 +18,9 @@ pub const SECOND: i64 = 1_000_000_000;
 pub const START: i64 = 1_700_000_000 * SECOND;
 /// Size of segment files. It is small, so that a few hundred rows fill several files.
 const FILE_BYTES: u64 = 20 << 10;
+/// Length of a segment file without rows.
+const EMPTY_FILE_BYTES: u64 = 40;
+
 fn labels(name: &str, host: usize) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
 }
@@ -125,6 +128,14 @@ pub async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
     }
 }
 
+/// Bytes of rows in all segment files.
+fn segment_bytes(data: &Path) -> u64 {
+    let files = std::fs::read_dir(data.join("chunks")).unwrap().map(|file| file.unwrap());
+    let segments =
+        files.filter(|file| file.path().extension().is_some_and(|extension| extension == "segment"));
+    segments.map(|file| file.metadata().unwrap().len().saturating_sub(EMPTY_FILE_BYTES)).sum()
+}
+
 /// Fills a directory with segment files, merged rows, lossy columns, a deletion, later rows, and a journal that was not
 /// flushed.
 pub fn directory(data: &Path) {
@@ -132,9 +143,15 @@ pub fn directory(data: &Path) {
     in_runtime(fill(data, 6..9, false));
     in_runtime(async {
         let store = open(data).await;
+        let before = segment_bytes(data);
         for round in 9..11 {
             let origin = Origin::one(77, 1 + round as u64);
             store.append(batch(round), Some(origin)).await.unwrap();
+        }
+        // The store puts the list of required journals in the background. Without the list, nothing shows that a journal is
+        // missing.
+        while segment_bytes(data) == before {
+            tokio::task::yield_now().await;
         }
     });
     std::fs::write(data.join("probes.json"), "{\n  \"version\": 1,\n  \"rules\": []\n}\n").unwrap();
