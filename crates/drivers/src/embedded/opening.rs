@@ -57,7 +57,7 @@ impl Segments {
             let path = quarantine::path(directory).join(name);
             tracing::error!(
                 path = %path.display(),
-                "the end of a segment is missing, as this note states: to end the warnings in answers, remove the note and restart"
+                "the end of a segment is missing, as this note states; to end the warnings of answers, remove it and restart"
             );
         }
         segments.take_in_quarantine(&names);
