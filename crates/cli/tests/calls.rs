@@ -54,7 +54,7 @@ fn operations_and_traces_of_a_fleet_have_the_figures_of_its_calls() {
     let range = format!("start={START_S}&end={}", START_S + 700);
     for is_flushed in [false, true] {
         if is_flushed {
-            assert_eq!(server.post("/api/flush", &[], b"").status, 200);
+            assert_eq!(server.post("/api/flush", &[], b"").status, 204);
         }
         let answer = server.get(&format!("/api/operations?{range}")).json();
         let figure = |row: &serde_json::Value, name: &str| row[name].as_u64().unwrap();
