@@ -190,7 +190,7 @@ class Peer(CallSystem):
 
 
 class ClickHouse(Peer):
-    """ClickHouse in a process, in a table that suits these questions."""
+    """ClickHouse as a library (chdb), with a table that suits these questions."""
 
     name, title = "chdb", "ClickHouse (chdb)"
     notes = (

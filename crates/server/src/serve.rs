@@ -30,7 +30,7 @@ pub enum ServeError {
     Open { data: PathBuf, source: tacho_store::Error },
     #[error(transparent)]
     Rules(#[from] Unusable),
-    #[error("cannot forget the tokens of {data}: {source}")]
+    #[error("cannot remove the file tokens.used of {data}: {source}")]
     Tokens { data: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),

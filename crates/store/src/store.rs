@@ -36,7 +36,8 @@ use crate::threads::Threads;
 use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, TrustedClock, Upkeep};
 use crate::{Error, ErrorKind, Result, keys};
 
-/// A store. All acknowledged records are durable. One process per directory; any number of callers.
+/// A store, for any number of callers. All acknowledged records are durable. A directory is open in one process that writes, or
+/// in any number of processes that only read.
 pub struct Store {
     driver: Arc<dyn Driver>,
     clock: Arc<TrustedClock>,
@@ -66,8 +67,8 @@ impl Store {
     ///
     /// # Errors
     /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Invalid` when the
-    /// journal belongs to another store; `Corrupt` when a required journal or fact is missing (the error names the
-    /// remedy); `Corrupt` or `Io` when a file cannot be read.
+    /// journal belongs to another store; `Corrupt` when a required journal or a required row of the Meta table is missing (the
+    /// error names the remedy); `Corrupt` or `Io` when a file cannot be read.
     pub async fn open(
         driver: Arc<dyn Driver>,
         journal_dir: &Path,
@@ -304,8 +305,8 @@ impl Store {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap `range`. A block begins at the start of its earliest carried call. Single rows of a block may be
-    /// outside of `range`.
+    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a carried call. Single rows
+    /// of a block may be outside of `range`.
     ///
     /// # Errors
     /// Like [`Store::executions_within`], and `Corrupt` when some blocks cannot be read.
@@ -402,7 +403,8 @@ impl Store {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The deletion must not also cover a batch that was refused before and is accepted after it.
+        // The remains of a refused batch must not stay in the journal: a recovery would read the batch from there, and the
+        // deletion would cover it, even if a repetition of the batch is accepted after the deletion.
         let seal = async { self.seal().await?.clean };
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
@@ -519,7 +521,7 @@ impl Store {
         stats
     }
 
-    /// Reads all older data of the driver again and reports rows that do not match their checksums.
+    /// Reads the data of the driver again, except a file that is still written. Reports rows that do not match their checksums.
     ///
     /// # Errors
     /// The error of the driver; a retry may help.

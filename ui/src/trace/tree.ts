@@ -64,7 +64,8 @@ export interface Move {
   expand?: string;
 }
 
-/** Effect of an arrow key, Home or End in the tree, as in the ARIA tree pattern. */
+/** Effect of an arrow key, Home or End in the tree, as in the ARIA tree pattern, except that Left on a root that is collapsed or
+ * has no children selects the first row. */
 export function move(
   rows: readonly TreeRow[],
   visible: readonly number[],

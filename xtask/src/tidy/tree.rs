@@ -1,5 +1,5 @@
-//! The project's own text files: files that git does not ignore, with an ending of [`ENDINGS`], and files without an ending such
-//! as `Makefile`. Test data, build output and lock files are excluded. Files that are not added to git yet are included.
+//! The project's own text files: the files that git does not ignore and that have an ending of [`ENDINGS`], each `Makefile`, and
+//! `.ci/run`. Test data, build output and lock files are excluded. Files that are not added to git yet are included.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! DATA, the encoder: which bytes does an agent write for records?
 //!
-//! `tacho import` (`cli/src/command/import/frames.rs`) uses it, and tests, such as those of the vectors in `testdata/wire/`.
-//! The agents have their own encoders.
+//! `tacho import` (`cli/src/command/import/frames.rs`), the generator of calls (`lab/src/calls/send.rs`), the simulator and tests
+//! use this encoder. The agents have their own encoders.
 
 use tacho_model::varint::{put_bytes, put_varint, put_zigzag};
 use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};
@@ -273,8 +273,8 @@ fn put_continued(out: &mut Vec<u8>, continued: &Continued<'_>) {
     }
 }
 
-/// A difference has 63 bits. The lowest bit distinguishes an enter from an exit. A failed exit is written as an enter
-/// of operation 0.
+/// Writes the delta shifted left by one bit, so a delta has at most 63 bits. The lowest bit is 1 for an enter and 0 for an exit.
+/// A failed exit is written as an enter of operation 0.
 fn put_event(out: &mut Vec<u8>, event: Event) {
     let (more, operation) = match event.kind {
         EventKind::Enter(operation) => (1, operation),

@@ -96,7 +96,7 @@ impl FromIterator<(Timestamp, f64)> for Columns<'_> {
     }
 }
 
-/// A function that replaces the samples in a window. The second argument has the values of its scalar arguments.
+/// Replaces the samples in a window. The second parameter has the values of the scalar arguments in the query.
 pub type ChangeFn = fn(&Window<'_>, &[f64], &mut Visits<'_>) -> Result<Columns<'static>, Error>;
 
 /// A [`ChangeFn`] in a query.

@@ -29,7 +29,8 @@ pub fn refuse_incomplete(data: &Path) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "directory is the unfinished result of tacho repair (it has a file {INCOMPLETE}): remove it and run tacho repair again"
+        "directory is the unfinished result of tacho repair (it has a file {INCOMPLETE}): remove the directory and run tacho \
+         repair again"
     );
     Err(Error::invalid(message).with("path", data.display()))
 }
@@ -42,7 +43,7 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
             findings.push(Finding::new(
                 FindingKind::Leftover,
                 Place::file(name),
-                "a new version of a file that was not finished",
+                "an unfinished new version of a file",
             ));
         } else if !is_known(&name) && !name.starts_with("audit.log.") {
             findings.push(Finding::new(

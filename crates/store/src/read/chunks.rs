@@ -8,7 +8,7 @@ use super::rows::{Found, Lost, each_live};
 use crate::Result;
 use crate::damage::Read;
 
-/// A chunk in the driver, for `tacho inspect`.
+/// A chunk in the driver, for `tacho inspect`, and for reads that divide a range at starts of chunks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkInfo {
     pub start: i64,

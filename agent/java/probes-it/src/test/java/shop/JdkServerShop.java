@@ -90,7 +90,10 @@ public final class JdkServerShop {
         }
     }
 
-    /** Sends the headers at once and the end of the body late. The exchange is never closed. */
+    /**
+     * Sends the headers when the handler has returned, and the end of the body late. Does not call
+     * {@code exchange.close()}.
+     */
     static void stream(HttpExchange exchange) {
         try (OutputStream body = body(exchange)) {
             body.write('o');
