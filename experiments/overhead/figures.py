@@ -25,8 +25,8 @@ a method that takes 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:
-    """The figures of one process, times in us. The raw bins and the histogram are kept for drawings and for quantiles
-    over all processes."""
+    """The figures of one process. Their names state the units. The times of `bins` are in us, those of `histogram` in ns; both
+    are kept for drawings and for quantiles over all processes."""
     first = said["first_bin"]
     counts, sums = said["bin_counts"], said["bin_sums"]
     traces = sum(counts[first:])
@@ -97,8 +97,8 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
 
 
 def _growth(resident: Sequence[int]) -> float | None:
-    """Peak memory of the last quarter of the time relative to the second quarter. It is 1 if memory does not grow,
-    and None if a quarter is too short."""
+    """Peak memory of the last quarter of the time relative to that of the second quarter. It is at most 1 if memory does not
+    grow, and None if a quarter is too short."""
     quarter = len(resident) // 4
     return max(resident[-quarter:]) / max(resident[quarter : 2 * quarter]) if quarter >= QUARTER_SECONDS_MIN else None
 

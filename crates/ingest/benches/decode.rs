@@ -87,7 +87,7 @@ fn samples() {
     frames("native, f64 values", &dictionary.finish(), &frame, 6_000);
 }
 
-/// The devops data set as TSBS writes it: ten tags with about 200 bytes in total, ten fields, one line per host
+/// The devops data set as TSBS writes it: ten tags with about 160 bytes in total, ten fields, one line per host
 /// in rotation.
 fn body(hosts: usize, lines: usize, value: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
@@ -142,7 +142,7 @@ fn lines() {
         writeln!(text, "m,host={} value={}.{:03} {}", n / 1_000, n % 140, n % 1_000, BASE + n).unwrap();
     }
     let mut decoder = Decoder::default();
-    measure("line protocol, later body, one decimal a line, no stated unit", 20_000, text.len(), || {
+    measure("line protocol, later body, one value a line, no stated time unit", 20_000, text.len(), || {
         decoder.decode(text.as_bytes(), Precision::Assumed, 0).batch.counts()[0]
     });
 }

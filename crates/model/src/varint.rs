@@ -1,7 +1,7 @@
 //! Unsigned LEB128: writes whole numbers in as few bytes as their size needs, and reads them from untrusted bytes.
 //!
-//! Chunks, the native protocol, protobuf and the journal all use this encoding. Each has its own reader around
-//! [`read`], with its own errors.
+//! Chunks, the native protocol, protobuf and the journal all use this encoding. The crates for chunks, for ingest and for
+//! the store each have a reader around [`read`], with their own errors.
 
 /// A byte holds seven bits. A 64-bit number therefore has at most ten bytes, and the tenth byte holds one bit.
 const BYTES_MAX: usize = 10;
@@ -73,8 +73,8 @@ pub fn read(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     read_long(bytes)
 }
 
-/// This loop is only for numbers of several bytes. A common loop for both widths, which first finds the end of the
-/// number, takes twice as long.
+/// Called only for numbers of several bytes. This function and [`read_wide`] have a loop each: a common loop, which first
+/// finds the end of the number, takes twice as long.
 fn read_long(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     let mut n = 0u64;
     let mut rest = *bytes;

@@ -82,7 +82,7 @@ describe('completion', () => {
     ['up{host="we|"}', ['web-1'], 'web-1', 'up{host="web-1"|}'],
     ['up{p="|', ['C:\\"x"'], 'C:\\"x"', 'up{p="C:\\\\\\"x\\""|'],
     ['up[|]', [], '5m', 'up[5m]|'],
-  ])('%s becomes, with %s, %s', (marked, names, label, expected) => {
+  ])('%s becomes, with the names %j and the suggestion %j, %s', (marked, names, label, expected) => {
     const [text, cursor] = at(marked);
     const context = contextAt(text, cursor);
     const suggestion = suggest(context, names).find((one) => one.label === label);

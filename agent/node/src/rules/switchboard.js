@@ -1,6 +1,7 @@
 // Applies the rules of the server. When a list arrives, the states of all known operations are decided again, in slices, so that
 // even a thousand rules for ten thousand operations do not delay a request. The state of a new operation is decided when it is
-// named. Callers read the state of their operation. The result is reported at once, and again when it changes.
+// named. Callers read the state of their operation. The server gets a report at once, and again when it changes: the number of
+// operations in each state, and for each rule the number of operations that it decides, or its fault.
 //
 // Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).
 
@@ -11,7 +12,7 @@ import { probedFrame } from '../wire/probes.js';
 import { Rules } from './rules.js';
 
 /**
- * Shortest and longest pause before a changed result is reported again. The first pause is short, because few operations are
+ * Shortest and longest pause before a changed report is sent again. The first pause is short, because few operations are
  * known when the connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
  */
 const TELL_FIRST_MS = 200;
@@ -40,7 +41,7 @@ export class Switchboard {
     this.revision = NOBODY;
     /** For each operation: the position of the rule that decided it, plus one. */
     this.deciders = new Uint16Array(dictionary.states.length);
-    /** Number of operations decided by the current rules; the other operations were decided by the previous rules. */
+    /** Id of the last operation that `#decideAll` has decided by the current rules; 0 if there is none. */
     this.decided = 0;
     this.isDeciding = false;
     /** The last report on this connection. @type {Buffer | null} */
@@ -81,7 +82,7 @@ export class Switchboard {
   }
 
   /**
-   * Reports the result if it has changed.
+   * Sends the report if it has changed.
    * @param {number} now ms
    */
   tell(now) {

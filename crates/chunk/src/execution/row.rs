@@ -105,7 +105,7 @@ impl RowRef<'_> {
         self.row.start
     }
 
-    /// Number in its segment of the first call that is entered in this row.
+    /// Number of the first call that this row enters. Calls are numbered over all parts of their segment.
     pub const fn first_call(&self) -> u32 {
         self.row.first_call
     }

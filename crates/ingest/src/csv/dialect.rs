@@ -14,7 +14,7 @@ pub struct Dialect {
     pub shape: Shape,
     /// Whether values are texts, i.e. entries instead of samples.
     pub texts: bool,
-    /// Columns of a wide file that have texts and no number in the head.
+    /// Columns of a wide file with texts and no number in the first rows, which `detect.rs` examines.
     pub text_columns: Vec<usize>,
     /// Another number format that fits equally well, but reads a comma differently. Cells with different values in both
     /// formats are refused.

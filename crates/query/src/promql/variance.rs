@@ -1,8 +1,8 @@
 //! What is the variance of values?
 //!
-//! The mean is kept in two doubles. If values are 2^53 times as large as their differences, the error of a rounded mean
-//! would be as large as the variance. Squared differences from the mean are all positive; therefore plain doubles are
-//! enough for their sum.
+//! The mean is kept in two doubles. If values are 2^53 times as large as their differences, the error of a mean in one
+//! double would be as large as the differences. Squared differences from the mean are never negative, so they do not
+//! cancel. Therefore a block of a slice is summed in plain doubles, and only the sums of blocks with compensation.
 
 use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
 use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
@@ -27,7 +27,7 @@ impl Variance {
         (self.count > 1.0).then(|| self.root_by(self.count - 1.0))
     }
 
-    /// The standard deviation. It is finite even if the variance overflows or underflows.
+    /// The standard deviation. It is correct even if the variance overflows or underflows.
     fn root_by(&self, count: f64) -> f64 {
         let deviation = (self.squares.total() / count).sqrt();
         if self.exponent == 0 { deviation } else { scale(deviation, self.exponent) }
@@ -73,9 +73,9 @@ impl Variance {
         self.shift(off, later.count);
     }
 
-    /// Adds `count` values whose mean differs from the current mean by `off`. The new mean needs all digits. Its
-    /// difference from the old mean needs only as many digits as the variance, which is at least as large as the square
-    /// of that difference.
+    /// Adds `count` values whose mean differs from the current mean by `off`. The new mean needs all digits. For its
+    /// difference from the old mean, a plain double is enough: the rounding error is some 2^-53 of `off`, and the sum of
+    /// squares grows in proportion to the square of `off`.
     #[inline]
     fn shift(&mut self, off: f64, count: f64) {
         let share = count / (self.count + count);

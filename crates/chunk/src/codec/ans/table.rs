@@ -134,7 +134,8 @@ fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
 /// One state of the decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// Difference of the literal from the centre. Unused for tokens above the literals.
+    /// For the tokens that are literals (`tokens.rs`): what to add to the centre of the column's plan to get the number.
+    /// Unused for other tokens.
     pub(super) step: i32,
     /// The next state before `bits` bits of the stream are added.
     base: u16,
@@ -206,7 +207,7 @@ impl Leaving {
 pub(super) struct Encoder {
     log: u32,
     symbols: [Symbol; TOKENS],
-    /// Next states, by token and rank.
+    /// Next states: those of the first token in rising order, then those of the second token, and so on.
     states: Vec<u16>,
 }
 

@@ -54,7 +54,8 @@ pub struct Trial {
 
 pub struct Trials {
     pub done: Vec<Trial>,
-    /// Number of candidates that were skipped because the time was over.
+    /// Number of planned candidates that were skipped because the time was over. The second round is planned at the end of
+    /// the first.
     pub left: usize,
 }
 

@@ -4,12 +4,13 @@ import java.util.Arrays;
 
 /**
  * The counted calls of one thread: the open ones, and the {@link Tally} of each pair of operation
- * and caller. The thread that holds the buffer is the only writer; the sender reads the tallies.
- * The table is never cleared: the next owner of the buffer continues the counts.
+ * and caller. This object is part of a {@link ThreadBuffer}. The owner of the buffer is the only
+ * writer; the sender reads the tallies. The table is never cleared: the next owner of the buffer
+ * continues the counts.
  */
 public final class Tallies {
     /**
-     * Maximum number of pairs in the table of one thread; further pairs share one entry. It is far
+     * Maximum number of pairs in the table of one thread; further pairs share one tally. It is far
      * above {@link CallPairs#PAIRS_MAX}, because many pairs share the tally of {@code (other)}.
      */
     private static final int KEYS_MAX = 4_096;
@@ -19,9 +20,10 @@ public final class Tallies {
     private static final int[] NO_INTS = new int[0];
     private static final long MIX = 0x9e3779b97f4a7c15L;
 
-    // The table uses open addressing and is at most half full. Values are positions in the list of
-    // tallies: storing a reference would need a garbage collector barrier, which costs more than
-    // the rest of the method.
+    // The table uses open addressing and is at most half full. Its values are positions in the list
+    // of tallies. The method enter stores such a position in the field open. If it stored a
+    // reference, it would need a barrier of the garbage collector, which costs more than the rest
+    // of enter.
     private long[] keys = NO_LONGS;
     private int[] found = NO_INTS;
     private int shift;

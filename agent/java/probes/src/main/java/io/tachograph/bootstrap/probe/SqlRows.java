@@ -1,10 +1,10 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Skips rows and values that have the same form as the previous row or value, without a token for
- * each of them. These are the patterns {@code ROWS} and {@code ITEMS} of {@code sql.js} and {@code
- * sql.py}. A value is skipped only if all dialects read it in the same way and a comma or a bracket
- * follows.
+ * Skips the simple values after a value of a list, and the rows of simple values after a row,
+ * without a token for each of them. These are the patterns {@code ROWS} and {@code ITEMS} of {@code
+ * sql.js} and {@code sql.py}. A value is simple if all dialects read it in the same way and a comma
+ * or a bracket follows.
  */
 final class SqlRows {
     private static final String[] WORDS = {"null", "true", "false", "default"};
