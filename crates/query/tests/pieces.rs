@@ -198,3 +198,28 @@ fn summaries_are_requested_only_if_all_functions_accept_them() {
     let once = Windows { first: 600 * SECOND, count: 1, ..minutes };
     assert_eq!(windows("count_over_time(x[1m] @ end())"), [Some(once)]);
 }
+
+/// Windows of 120 s with many samples and a summary between them, which contains a multiple of 120 s.
+#[test]
+fn long_windows_around_a_summary_give_the_same_answer_as_samples() {
+    let stretch = |times: std::ops::Range<i64>| -> Samples {
+        times.map(|at| (at * SECOND, f64::from(i32::try_from(at % 17).unwrap()))).collect()
+    };
+    let stretches = [stretch(1..101), stretch(101..139), stretch(139..400)];
+    let instant = Params::instant(200 * SECOND);
+    for params in [instant, Params::range(200 * SECOND, 318 * SECOND, 59 * SECOND)] {
+        for function in FROM_SUMMARIES {
+            let asked = Asked { query: format!("{function}(x[120s])"), params: params.clone() };
+            let whole = asked.answer(&stretches, |cut, _| vec![columns(&cut.concat())]);
+            let pieces = asked.answer(&stretches, |cut, windows| {
+                let piece = |stretch: &Samples| {
+                    summary(stretch, &windows.unwrap()).unwrap_or_else(|| columns(stretch))
+                };
+                let pieces: Vec<Piece> = cut.iter().map(piece).collect();
+                assert!(pieces.iter().any(|piece| matches!(piece, Piece::Summary(_))));
+                pieces
+            });
+            same(&asked.query, &pieces, &whole).unwrap();
+        }
+    }
+}

@@ -33,7 +33,11 @@ pub enum Change {
 
 /// The changes of a store. All questions and reports take microseconds.
 #[derive(Debug, Default)]
-pub struct Changes(Mutex<Logs>);
+pub struct Changes {
+    logs: Mutex<Logs>,
+    /// Distance, ns, at which a change affects samples: a later sample replaces one whose time a merge has moved this far.
+    distance: u64,
+}
 
 #[derive(Debug, Default)]
 struct Logs {
@@ -44,8 +48,22 @@ struct Logs {
 }
 
 impl Changes {
+    /// `time_max` is the limit on how far merges move times, ns. Twice the limit, because the sample and its copy may both be moved.
+    pub fn new(time_max: u64) -> Self {
+        Self { logs: Mutex::default(), distance: time_max.saturating_mul(2) }
+    }
+
+    /// The times of all samples that a change in `range` may affect.
+    pub const fn affected(&self, range: TimeRange) -> TimeRange {
+        let TimeRange { start, end } = range;
+        TimeRange::new(
+            start.saturating_sub_unsigned(self.distance),
+            end.saturating_add_unsigned(self.distance),
+        )
+    }
+
     fn lock(&self) -> MutexGuard<'_, Logs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of the last change. Take it before a read whose result is kept.
@@ -73,6 +91,7 @@ impl Changes {
         if range.is_empty() {
             return;
         }
+        let range = self.affected(range);
         let mut logs = self.lock();
         logs.last += 1;
         let number = logs.last;
@@ -192,6 +211,15 @@ mod tests {
         assert_eq!(since(3, Change::Chunks), []);
         assert_eq!(changes.since(0, range(16, 16), Change::Samples), [range(15, 20)]);
         assert_eq!(changes.since(0, range(31, 40), Change::Samples), []);
+    }
+
+    #[test]
+    fn a_change_affects_samples_that_merges_may_have_moved() {
+        let changes = Changes::new(2);
+        changes.report(Change::Samples, range(10, 10));
+        changes.report(Change::Samples, range(i64::MAX - 1, i64::MAX));
+        let found = changes.since(0, TimeRange::ALL, Change::Samples);
+        assert_eq!(found, [range(6, 14), range(i64::MAX - 5, i64::MAX)]);
     }
 
     #[test]

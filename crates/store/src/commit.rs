@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use tacho_model::{Clock, Kind, Labels, SeriesId};
+use tacho_model::{Clock, Kind, Labels, SeriesId, TimeRange};
 use tokio::sync::{Notify, oneshot};
 
 use crate::arrival::{Appended, Arrival, Origin};
@@ -279,6 +279,7 @@ impl Committer {
             store.counters.records.add(counts);
             store.counters.batches.add(1);
             let origin = append.arrival.origin;
+            let times: Vec<TimeRange> = changes::times(&append.arrival).collect();
             let mut generations = store.generations.write();
             if let Some(active) = &mut generations.active {
                 let (before, window_changes) = (active.bytes, active.window_changes);
@@ -295,8 +296,9 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
+            // Before the end of the lock: from then on, a frame that is sent again is acknowledged by another thread.
+            times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
             drop(generations);
-            changes::times(&append.arrival).for_each(|times| store.changes.report(Change::Samples, times));
             drop((append.reservation, append.chunks));
             answers.push(append.reply);
         }

@@ -11,8 +11,9 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// No window of another time overlaps the one of `at`, so the step is as long as possible.
     pub const fn instant(at: Timestamp) -> Self {
-        Self { start: at, step: 1, count: 1 }
+        Self { start: at, step: Timestamp::MAX, count: 1 }
     }
 
     /// Number of times from `start` to at most `end`; 0 if `end` is before `start`. `step` must be positive. The caller

@@ -80,6 +80,7 @@ pub use node::Type;
 pub use output::{Output, Point, Series};
 pub use parallel::each_of;
 pub use params::Params;
+pub use parse::is_blank;
 pub use plan::{Plan, Selection};
 pub use repeat::Reach;
 pub use series::{Piece, SeriesData};

@@ -245,9 +245,11 @@ impl Edges {
         Self { step: frame.grid.step.max(1), range: frame.ranges.range.max(1), end }
     }
 
-    /// The edge of a block in a window: after its start, and at its end at the latest.
+    /// The edge of a block in a window: after its start, and at its end at the latest. It is the first edge of a window at or after
+    /// a multiple of the range. Summaries are never across the edges of windows, but may be across that multiple.
     fn middle(&self, bounds: &Bounds) -> Timestamp {
-        bounds.end - bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed())
+        let into = bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed());
+        self.after(bounds.end - into).min(bounds.end)
     }
 
     /// The first edge at or after a time.
@@ -350,7 +352,8 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use proptest::prelude::*;
-    use tacho_chunk::Times;
+    use tacho_chunk::{Summary, Times};
+    use tacho_model::Windows;
 
     use super::*;
     use crate::promql::Params;
@@ -362,10 +365,10 @@ mod tests {
     use crate::promql::variance::Deviation;
 
     /// Columns of samples with small gaps, so that each window has many samples.
-    fn pieces() -> impl Strategy<Value = Vec<Piece>> {
-        let samples = prop::collection::vec((1..4_i64, -50..50_i32), 1..120);
-        let regular = prop::collection::vec((Just(1_i64), -50..50_i32), 1..120);
-        prop::collection::vec(prop_oneof![samples, regular], 0..4).prop_map(|pieces| {
+    fn pieces(count_max: usize, samples_max: usize) -> impl Strategy<Value = Vec<Piece>> {
+        let samples = prop::collection::vec((1..4_i64, -50..50_i32), 1..samples_max);
+        let regular = prop::collection::vec((Just(1_i64), -50..50_i32), 1..samples_max);
+        prop::collection::vec(prop_oneof![samples, regular], 0..count_max).prop_map(|pieces| {
             let mut now = 0;
             let piece = |samples: Vec<(i64, i32)>| {
                 let at: Vec<i64> = samples
@@ -382,19 +385,52 @@ mod tests {
         })
     }
 
+    const START: i64 = -10;
+    const STEPS: usize = 60;
+
+    /// Pieces that no window cuts, as summaries.
+    fn summarised(pieces: &[Piece], (step, range): (i64, i64)) -> Vec<Piece> {
+        let more = range / step + 1;
+        let count = STEPS + 2 * usize::try_from(more).unwrap();
+        let windows = Windows { first: START - more * step, step, count, range };
+        let summary = |piece: &Piece| {
+            let Piece::Samples { at, values } = piece else { unreachable!("no piece is a summary yet") };
+            let (start, end) = (at.first().unwrap(), at.last().unwrap());
+            if windows.cut(start, end) {
+                return Piece::Samples { at: at.clone(), values: values.clone() };
+            }
+            let (min, max) =
+                values.iter().fold((f64::MAX, f64::MIN), |(min, max), v| (min.min(*v), max.max(*v)));
+            let (first, last) = (values[0], values[values.len() - 1]);
+            let sum = values.iter().sum();
+            Piece::Summary(Summary { start, end, count: values.len(), min, max, sum, first, last })
+        };
+        pieces.iter().map(summary).collect()
+    }
+
     fn same<D: Digest>(
         pieces: &[Piece],
+        windows: (i64, i64),
+        read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    ) -> Result<(), TestCaseError> {
+        same_with(pieces, pieces, windows, read)
+    }
+
+    /// Compares the results of separate windows over `pieces` with those of panes over `others`.
+    fn same_with<D: Digest>(
+        pieces: &[Piece],
+        others: &[Piece],
         (step, range): (i64, i64),
         read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
     ) -> Result<(), TestCaseError> {
         let reference = Reference { fixed: None, offset: 0 };
         let ranges = Ranges { series: Vec::new(), reference, range, changes: Vec::new() };
-        let grid = Grid { start: -10, step, count: 60 };
+        let grid = Grid { start: START, step, count: STEPS };
         let frame = Frame { ranges: &ranges, grid, parameters: &[] };
         let (params, all) = (Params::instant(0), AtomicUsize::new(0));
         let mut visits = Visits::new(&params, &all);
         let alone = digest_windows(pieces, &frame, &mut visits, read, usize::MAX).unwrap();
-        let in_panes = digest_windows(pieces, &frame, &mut visits, read, 0).unwrap();
+        let in_panes = digest_windows(others, &frame, &mut visits, read, 0).unwrap();
         for (step, (alone, pane)) in alone.iter().zip(&in_panes).enumerate() {
             let close =
                 alone.to_bits() == pane.to_bits() || (alone - pane).abs() <= 1e-9 * (1.0 + alone.abs());
@@ -412,7 +448,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn panes_and_separate_windows_give_the_same_results(pieces in pieces(), step in 1..40_i64, range in 1..300_i64) {
+        fn no_pane_cuts_a_summary(pieces in pieces(60, 8), step in 1..60_i64, range in 1..300_i64) {
+            let windows = (step, range);
+            let others = summarised(&pieces, windows);
+            same_with::<Sum>(&pieces, &others, windows, |sum, _, _| Some(sum.end()))?;
+            same_with::<Mean>(&pieces, &others, windows, |mean, _, _| Some(mean.end()))?;
+            same_with::<(Min, Max)>(&pieces, &others, windows, |(min, max), _, _| Some(max.end() * 1e3 + min.end()))?;
+        }
+
+        #[test]
+        fn panes_and_separate_windows_give_the_same_results(pieces in pieces(4, 120), step in 1..40_i64, range in 1..300_i64) {
             let windows = (step, range);
             same::<Sum>(&pieces, windows, |sum, _, _| Some(sum.end()))?;
             same::<Mean>(&pieces, windows, |mean, _, _| Some(mean.end()))?;

@@ -36,6 +36,20 @@ impl Part {
         self.times.last().unwrap_or(i64::MIN)
     }
 
+    /// The samples in several parts, which end at these ascending times at the latest.
+    pub fn divided(self, ends: &[Timestamp]) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let mut place = 0;
+        while let Some(first) = self.times.get(place) {
+            let end = ends.get(ends.partition_point(|end| *end < first)).copied().unwrap_or(Timestamp::MAX);
+            let places = place..self.times.slice(TimeRange::new(first, end)).end;
+            place = places.end;
+            let (times, values) = (self.times.part(places.clone()), self.values.clone().part(places));
+            parts.push(Self { place: self.place, times, values, moved: self.moved });
+        }
+        parts
+    }
+
     /// The part without the samples at the times that `hides` accepts; `None` if no sample is left.
     pub fn without(self, hides: impl Fn(Timestamp) -> bool) -> Option<Self> {
         if !self.times.iter().any(&hides) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tacho_chunk::{Aggregation, Chunk, Header, Role, Summary};
-use tacho_model::{TimeRange, Windows};
+use tacho_model::{TimeRange, Timestamp, Windows};
 
 use super::piece::{Part, merge, within};
 use super::resent::Place;
@@ -62,6 +62,14 @@ struct Candidate {
     /// Range in which samples that arrive later may be copies of this chunk's samples.
     reach: TimeRange,
     source: Source,
+}
+
+impl Candidate {
+    /// Samples in memory.
+    fn open(part: Part) -> Self {
+        let range = TimeRange::new(part.first(), part.last());
+        Self { range, reach: range, source: Source::Open(part) }
+    }
 }
 
 #[derive(Debug)]
@@ -177,11 +185,7 @@ impl Plan {
         let mut plan = Self { exactness: vec![Exactness::default(); asked.len()], ..Self::default() };
         let mut candidates: Vec<Vec<Candidate>> = Vec::with_capacity(asked.len());
         for Asked { masks, open } in asked {
-            let candidate = |part: Part| {
-                let range = TimeRange::new(part.first(), part.last());
-                Candidate { range, reach: range, source: Source::Open(part) }
-            };
-            candidates.push(open.into_iter().map(candidate).collect());
+            candidates.push(open.into_iter().map(Candidate::open).collect());
             plan.masks.push(masks);
         }
         let mut headers = Vec::with_capacity(stored.len());
@@ -232,6 +236,7 @@ impl Plan {
         // For each row, the columns to decode, and whether statistics answered for some columns.
         let mut wanted: Vec<(Vec<(u16, usize)>, bool)> = vec![Default::default(); stored.len()];
         for (series, mut candidates) in candidates.into_iter().enumerate() {
+            divide_open(&mut candidates);
             candidates.sort_by_key(|candidate| candidate.reach.start);
             let mut steps = Vec::new();
             let mut rest = candidates.into_iter().peekable();
@@ -342,6 +347,27 @@ impl Plan {
             if question.reach == question.range { pieces } else { within(pieces, question.range) }
         };
         self.series.into_iter().zip(&self.masks).map(&mut pieces).collect()
+    }
+}
+
+/// Divides the samples in memory at the ends of the chunks. So whether a chunk is decoded depends on the samples within it, and not
+/// on others in memory, which depend on the range of the question.
+fn divide_open(candidates: &mut Vec<Candidate>) {
+    let (open, chunks): (Vec<_>, Vec<_>) =
+        candidates.iter().partition(|candidate| matches!(candidate.source, Source::Open(_)));
+    let Some(first) = open.iter().map(|part| part.range.start).min() else { return };
+    let last = open.iter().map(|part| part.range.end).max().unwrap_or(first);
+    let ends = chunks.iter().flat_map(|chunk| [chunk.reach.start.saturating_sub(1), chunk.reach.end]);
+    let mut ends: Vec<Timestamp> = ends.filter(|end| (first..last).contains(end)).collect();
+    if ends.is_empty() {
+        return;
+    }
+    ends.sort_unstable();
+    for candidate in std::mem::take(candidates) {
+        match candidate.source {
+            Source::Open(part) => candidates.extend(part.divided(&ends).into_iter().map(Candidate::open)),
+            Source::Chunk { .. } => candidates.push(candidate),
+        }
     }
 }
 

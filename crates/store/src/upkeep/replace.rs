@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Kind, TimeRange};
+use tacho_model::Kind;
 use tokio::sync::RwLockReadGuard;
 
 use super::Upkeep;
@@ -92,10 +92,8 @@ fn report_change(upkeep: &Upkeep, replacement: &RowReplacement) {
     }
     let policies = &upkeep.store.options.policies;
     let is_exact = policies.semantic.is_empty() && policies.downsampling.is_empty();
-    let (kind, moved) = (if is_exact { Change::Chunks } else { Change::Samples }, policies.time_max());
-    let TimeRange { start, end } = replacement.times;
-    let times = TimeRange::new(start.saturating_sub_unsigned(moved), end.saturating_add_unsigned(moved));
-    upkeep.store.changes.report(kind, times);
+    let kind = if is_exact { Change::Chunks } else { Change::Samples };
+    upkeep.store.changes.report(kind, replacement.times);
 }
 
 /// Waits for the end of all reads that have already begun.

@@ -82,9 +82,8 @@ impl<'t> Lexer<'t> {
         while let Some(byte) = bytes.get(self.at) {
             match byte {
                 b'\n' | b'\r' => in_comment = false,
-                b' ' | b'\t' => {}
                 b'#' => in_comment = true,
-                _ if in_comment => {}
+                _ if in_comment || is_blank(*byte) => {}
                 _ => return,
             }
             self.at += 1;
@@ -123,4 +122,9 @@ fn number_bytes(rest: &str) -> usize {
         (Some(mantissa), Some(exponent)) if is_decimal(mantissa) => bytes + 1 + run(exponent, |_| false),
         _ => bytes,
     }
+}
+
+/// Whether a byte may stand between any two tokens. All other white space is an error.
+pub const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

@@ -24,6 +24,7 @@ use crate::Error;
 
 use super::Limits;
 pub use expression::operator_name;
+pub use lexer::is_blank;
 use lexer::{Kind, Lexer, Token};
 use literal::{quoted, quoted_already};
 pub use source::Source;

@@ -105,8 +105,9 @@ impl Extent {
         // Retention masks samples before its edge. The edge moves with the clock, usually forwards.
         for ((least, latest), now) in self.expired.iter().zip(expired) {
             let moved = TimeRange::new(*least.min(now), (*latest.max(now)).saturating_sub(1));
-            if !moved.is_empty() && moved.overlaps(&reached) {
-                changed.push(moved);
+            let affected = changes.affected(moved);
+            if !moved.is_empty() && affected.overlaps(&reached) {
+                changed.push(affected);
             }
         }
         Some(changed)
@@ -122,15 +123,15 @@ impl Extent {
         };
         self.series.iter().filter_map(cut).collect()
     }
+}
 
-    /// Memory of the results, bytes.
-    pub fn bytes(&self) -> usize {
-        let labels = |labels: &Arc<Labels>| 2 * labels.canonical_bytes() + 64;
-        let of_one = |series: &Series| {
-            size_of::<Series>() + labels(&series.labels) + series.points.capacity() * size_of::<Point>()
-        };
-        self.series.iter().map(of_one).sum()
-    }
+/// Memory of results, bytes.
+pub fn bytes(series: &[Series]) -> usize {
+    let labels = |labels: &Arc<Labels>| 2 * labels.canonical_bytes() + 64;
+    let of_one = |series: &Series| {
+        size_of::<Series>() + labels(&series.labels) + series.points.capacity() * size_of::<Point>()
+    };
+    series.iter().map(of_one).sum()
 }
 
 /// The results of earlier and of later steps together, both in the order of their labels.

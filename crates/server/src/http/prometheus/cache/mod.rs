@@ -27,7 +27,7 @@ use extent::{Extent, Steps, Usable};
 
 /// An extent takes at most this part of the memory of the cache, so that one query does not evict all others.
 const EXTENT_SHARE: usize = 4;
-/// Memory of an extent apart from its series, bytes.
+/// Memory of an extent apart from its series and the texts of its key, bytes.
 const EXTENT_BYTES: usize = 512;
 
 /// Identifies results that are interchangeable.
@@ -42,6 +42,13 @@ struct Key {
     selector: Option<String>,
     /// The limit of the token. So a token does not get results that its limit refuses.
     samples_max: usize,
+}
+
+impl Key {
+    /// Memory of an extent with this key, apart from its series, bytes.
+    fn bytes(&self) -> usize {
+        EXTENT_BYTES + self.text.len() + self.selector.as_ref().map_or(0, String::len)
+    }
 }
 
 /// The results of range queries.
@@ -92,8 +99,9 @@ pub struct Fill {
     key: Key,
     asked: Steps,
     missing: Steps,
-    /// The results of the other steps.
-    there: Vec<Series>,
+    /// The other steps, and the extent that has their results. They are copied when the missing ones are computed, because the
+    /// query may wait long for its permit.
+    there: Option<(Arc<Extent>, Steps)>,
     /// The number of the last change before the read.
     change: u64,
     /// The edges of retention before the read.
@@ -135,9 +143,9 @@ impl ResultCache {
                 return Looked::Answered(Output::Matrix(extent.cut(&steps)));
             }
             (Some(extent), Some(Usable { steps, missing: Some(missing) })) => {
-                (&self.figures.partial, missing, extent.cut(&steps))
+                (&self.figures.partial, missing, Some((extent, steps)))
             }
-            _ => (&self.figures.misses, asked, Vec::new()),
+            _ => (&self.figures.misses, asked, None),
         };
         result.add(1);
         let range = TimeRange::new(missing.first, missing.last);
@@ -167,11 +175,17 @@ impl ResultCache {
         Some((asked, key))
     }
 
+    /// Whether an extent whose series take `bytes` may be kept.
+    fn has_room(&self, key: &Key, bytes: usize) -> bool {
+        key.bytes() + bytes <= self.bytes_max / EXTENT_SHARE
+    }
+
     fn insert(&self, key: Key, extent: Extent) {
-        let bytes = EXTENT_BYTES + key.text.len() + extent.bytes();
+        let series = extent::bytes(&extent.series);
+        let bytes = key.bytes() + series;
         let mut kept = self.kept();
         kept.remove(&key);
-        if bytes <= self.bytes_max / EXTENT_SHARE {
+        if self.has_room(&key, series) {
             kept.add(key, extent, bytes);
         }
         while kept.bytes > self.bytes_max
@@ -219,14 +233,14 @@ impl Fill {
     /// Adds the results of the missing steps to those that were there. Keeps all of them if `reach` is known.
     pub fn complete(&self, computed: Vec<Series>, reach: Option<Reach>) -> Vec<Series> {
         let is_later = self.missing.first > self.asked.first;
-        let all = if self.there.is_empty() {
-            computed
-        } else if is_later {
-            extent::joined(self.there.clone(), computed)
-        } else {
-            extent::joined(computed, self.there.clone())
+        let all = match &self.there {
+            None => computed,
+            Some((extent, steps)) if is_later => extent::joined(extent.cut(steps), computed),
+            Some((extent, steps)) => extent::joined(computed, extent.cut(steps)),
         };
-        if let Some(reach) = reach {
+        // A result that is too large to be kept is not copied.
+        let is_kept = self.cache.has_room(&self.key, extent::bytes(&all));
+        if let Some(reach) = reach.filter(|_| is_kept) {
             let after = self.view.expired_before();
             let expired = self.expired.iter().zip(&after).map(|(a, b)| (*a.min(b), *a.max(b))).collect();
             let extent =
@@ -240,7 +254,8 @@ impl Fill {
 /// The text without blanks around it, and with one space for each sequence of blanks outside of literals. Texts with comments
 /// stay as they are.
 fn without_blanks(text: &str) -> String {
-    let text = text.trim();
+    let is_blank = |c: char| u8::try_from(c).is_ok_and(promql::is_blank);
+    let text = text.trim_matches(is_blank);
     if text.contains('#') {
         return text.to_owned();
     }
@@ -253,7 +268,7 @@ fn without_blanks(text: &str) -> String {
                 }
                 is_escaped = c == '\\' && !is_escaped && open != '`';
             }
-            None if c.is_ascii_whitespace() => {
+            None if is_blank(c) => {
                 if !out.ends_with(' ') {
                     out.push(' ');
                 }

@@ -18,7 +18,7 @@ use tacho_store::policy::{Downsampling, Policies, Rule};
 use tacho_store::{MemoryDriver, Options, Store};
 
 use super::extent::{Extent, Steps};
-use super::{EXTENT_BYTES, Key, ResultCache, without_blanks};
+use super::{Key, ResultCache, extent, without_blanks};
 use crate::access::Gate;
 use crate::config::{self, Settings};
 use crate::control::Control;
@@ -254,6 +254,9 @@ fn blanks_between_the_parts_of_a_query_do_not_matter() {
         (" sum  by\n(a) (b) ", "sum by (a) (b)"),
         ("a{b='c  d'}  +  `\\`  + \"\\\"  \"  ", "a{b='c  d'} + `\\` + \"\\\"  \""),
         ("a # 'b\n + c", "a # 'b\n + c"),
+        // White space that PromQL does not allow.
+        ("\u{a0}up\u{a0}", "\u{a0}up\u{a0}"),
+        ("a\u{c}+\u{b}b\u{2003}", "a\u{c}+\u{b}b\u{2003}"),
     ] {
         assert_eq!(without_blanks(text), same);
     }
@@ -264,7 +267,7 @@ fn key(text: &str) -> Key {
     Key { text: text.to_owned(), step: 1, phase: 0, lookback: 300, selector, samples_max: 10 }
 }
 
-fn extent(points: usize) -> Extent {
+fn with_points(points: usize) -> Extent {
     let reach = Reach { before: 1, after: 0, uses_summaries: false };
     let labels = Arc::new(Labels::new([("a", "b")]).unwrap());
     let series = vec![Series { labels, points: vec![Point { at: 0, value: 1.0 }; points] }];
@@ -275,17 +278,17 @@ fn extent(points: usize) -> Extent {
 fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
     const POINTS: usize = 1_000;
     let metrics = Metrics::default();
-    let bytes_of_one = EXTENT_BYTES + "1".len() + extent(POINTS).bytes();
+    let bytes_of_one = key("1").bytes() + extent::bytes(&with_points(POINTS).series);
     let cache = ResultCache::new(4 * bytes_of_one, &metrics);
     let is_kept = |text: &str| cache.kept().get(&key(text)).is_some();
     for text in ["1", "2", "3", "4"] {
-        cache.insert(key(text), extent(POINTS));
+        cache.insert(key(text), with_points(POINTS));
     }
     assert!(["1", "2", "3", "4"].iter().all(|text| is_kept(text)), "the limit is not exceeded");
     assert!(is_kept("1"));
-    cache.insert(key("5"), extent(POINTS));
+    cache.insert(key("5"), with_points(POINTS));
     assert_eq!(["1", "2", "3", "4", "5"].map(is_kept), [true, false, true, true, true]);
-    cache.insert(key("1"), extent(POINTS + 1));
+    cache.insert(key("1"), with_points(POINTS + 1));
     assert!(!is_kept("1"), "more than a quarter of the memory");
     assert_eq!(metrics.cache.evictions.with([]).get(), 1);
     assert_eq!(metrics.cache.bytes.with([]).get(), i64::try_from(3 * bytes_of_one).unwrap());
@@ -294,7 +297,7 @@ fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
 #[test]
 fn results_are_kept_for_one_selector_and_one_limit() {
     let cache = ResultCache::new(1 << 20, &Metrics::default());
-    cache.insert(key("a"), extent(1));
+    cache.insert(key("a"), with_points(1));
     let others = [
         Key { selector: None, ..key("a") },
         Key { selector: Some("{team=\"b\"}".to_owned()), ..key("a") },
