@@ -48,7 +48,8 @@ struct Logs {
 }
 
 impl Changes {
-    /// `time_max` is the limit on how far merges move times, ns. Twice the limit, because the sample and its copy may both be moved.
+    /// `time_max` is the limit on how far merges move times, ns. A sample and its copy may both be moved, so changes count at
+    /// twice this distance.
     pub fn new(time_max: u64) -> Self {
         Self { logs: Mutex::default(), distance: time_max.saturating_mul(2) }
     }

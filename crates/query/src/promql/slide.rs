@@ -245,8 +245,8 @@ impl Edges {
         Self { step: frame.grid.step.max(1), range: frame.ranges.range.max(1), end }
     }
 
-    /// The edge of a block in a window: after its start, and at its end at the latest. It is the first edge of a window at or after
-    /// a multiple of the range. Summaries are never across the edges of windows, but may be across that multiple.
+    /// The edge of a block in a window: after its start, and at its end at the latest. It is the first edge of a window at or
+    /// after a multiple of the range. No edge of a window is inside of a summary, but that multiple may be.
     fn middle(&self, bounds: &Bounds) -> Timestamp {
         let into = bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed());
         self.after(bounds.end - into).min(bounds.end)

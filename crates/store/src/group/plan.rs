@@ -350,8 +350,8 @@ impl Plan {
     }
 }
 
-/// Divides the samples in memory at the ends of the chunks. So whether a chunk is decoded depends on the samples within it, and not
-/// on others in memory, which depend on the range of the question.
+/// Divides the samples in memory at the ends of the chunks. So whether a chunk is decoded depends on the samples within it, not
+/// on the other samples in memory, which depend on the range of the question.
 fn divide_open(candidates: &mut Vec<Candidate>) {
     let (open, chunks): (Vec<_>, Vec<_>) =
         candidates.iter().partition(|candidate| matches!(candidate.source, Source::Open(_)));
