@@ -158,7 +158,7 @@ def has_faults(result: dict) -> bool:
     method. A setup that may drop calls is exempt, unless it switches the method."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
-        text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text or "although switched" in text
+        text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text or "was switched" in text
         for cell in cells
         if cell["setup"].startswith("ours") and not (cell["is_lossy"] and not cell["switches"])
         for fork in cell["forks"]
