@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Labels, SeriesId};
+use tacho_model::{Labels, NAME, SeriesId};
 
+use super::pairs::PairNumber;
 use super::{Index, SeriesNumber};
 use crate::guarded::Guarded;
 
 /// Number of series whose labels are made under one lock of the index. The lock is held for about 0.2 ms.
 const SERIES_AT_ONCE: usize = 1_024;
+/// Labels that adjacent series have in common are shared from this number of bytes on. Below it, copies take less time.
+const COMMON_BYTES_MIN: usize = 1_024;
 
 impl Index {
     pub fn labels_of(&self, number: SeriesNumber) -> Arc<Labels> {
@@ -41,8 +44,80 @@ pub fn labels_of_all(
             return None;
         }
         let index = index.read();
+        let mut common = Common::default();
         let wanted = some.iter().filter(|number| wanted(&index, **number));
-        all.extend(wanted.map(|number| (*number, index.labels_of(*number))));
+        all.extend(wanted.map(|number| (*number, common.labels_of(&index, *number))));
     }
     Some(all)
+}
+
+/// The labels, apart from the name, that adjacent series have in common, such as the tags of a line in line protocol.
+#[derive(Default)]
+struct Common<'i> {
+    /// Numbers of the pairs before and after the name of the last series.
+    pairs: (&'i [PairNumber], &'i [PairNumber]),
+    /// The labels of these pairs, if two series have them and they are long.
+    base: Option<Arc<Labels>>,
+    scratch: Vec<u8>,
+}
+
+impl<'i> Common<'i> {
+    fn labels_of(&mut self, index: &'i Index, number: SeriesNumber) -> Arc<Labels> {
+        let pairs: &[PairNumber] = &index.series(number).pairs;
+        let text = |pair: &PairNumber| index.pairs.get(*pair);
+        let Some(place) = pairs.iter().position(|pair| text(pair).0 == NAME) else {
+            return index.labels_of(number);
+        };
+        let Some((before, [name, after @ ..])) = pairs.split_at_checked(place) else {
+            return index.labels_of(number);
+        };
+        if self.pairs != (before, after) {
+            (self.pairs, self.base) = ((before, after), None);
+            return index.labels_of(number);
+        }
+        let base = self.base.take().or_else(|| {
+            let texts = before.iter().chain(after).map(text);
+            let bytes: usize = texts.clone().map(|(name, value)| name.len() + value.len()).sum();
+            (bytes >= COMMON_BYTES_MIN).then(|| Arc::new(Labels::from_sorted(texts)))
+        });
+        let Some(base) = base else { return index.labels_of(number) };
+        let labels = Labels::sharing(&base, NAME, text(name).1, &mut self.scratch);
+        self.base = Some(base);
+        labels.map_or_else(|_| index.labels_of(number), Arc::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::Kind;
+
+    use super::*;
+
+    #[test]
+    fn adjacent_series_share_long_labels() {
+        let (long, other) = ("x".repeat(COMMON_BYTES_MIN), "y".repeat(COMMON_BYTES_MIN));
+        let of =
+            |name: &str, tag: &str| Arc::new(Labels::new([("A", "1"), (NAME, name), ("tag", tag)]).unwrap());
+        let unnamed = Arc::new(Labels::new([("tag", &*long)]).unwrap());
+        let all = [
+            of("a", &long),
+            of("b", &long),
+            of("c", &long),
+            of("a", &other),
+            unnamed,
+            of("a", "z"),
+            of("b", "z"),
+        ];
+        let mut index = Index::default();
+        let numbers: Vec<SeriesNumber> =
+            all.iter().map(|labels| index.add(Kind::Sample, labels.id(), labels)).collect();
+        let index = Guarded::new(index);
+        let found = labels_of_all(&index, &numbers, |_, _| true, &|| true).unwrap();
+        let labels: Vec<&Arc<Labels>> = found.iter().map(|(_, labels)| labels).collect();
+        assert_eq!(labels, all.iter().collect::<Vec<_>>());
+        assert!(labels.iter().zip(&all).all(|(labels, expected)| labels.id() == expected.id()));
+        let shares: Vec<bool> = labels.iter().map(|labels| labels.base().is_some()).collect();
+        assert_eq!(shares, [false, true, true, false, false, false, false]);
+        assert!(labels[1].base().zip(labels[2].base()).is_some_and(|(one, other)| Arc::ptr_eq(one, other)));
+    }
 }
