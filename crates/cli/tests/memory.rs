@@ -127,9 +127,10 @@ fn the_index_stays_within_its_memory_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &["--index-bytes-max", "2000000"]);
     assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
-    // The labels of each series take 6 kB, so 300 series take 2 MB.
-    let body: String =
-        (0..1_000).map(|n| format!("s,n={n},{}", line("", 6, 1_000, 1).trim_start_matches(','))).collect();
+    // The labels of each series take 6 kB, so 300 series take 2 MB. No two series have the same value.
+    let labels = line("", 6, 1_000, 1);
+    let series = |n| format!("s{}", labels.replace("vvvvvvvv", &format!("{n:08}")));
+    let body: String = (0..1_000).map(series).collect();
     let answer = post_gzip(&server, &format!("{body}known value=2\n"));
     assert_eq!(answer.status, 400);
     let said = answer.text();
