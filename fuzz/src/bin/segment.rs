@@ -165,11 +165,10 @@ impl File {
         self.bytes.get(put.at..).is_some_and(|rest| rest.starts_with(&put.encoded))
     }
 
-    /// Whether the row is within bytes that look like a damaged row.
+    /// Whether the row begins within bytes that look like a damaged row. A reader may then continue after them, inside the row.
     fn is_within_damaged(&self, put: &Put) -> bool {
-        let end = put.at + put.encoded.len();
         (0..put.at)
-            .any(|at| matches!(take_row(&self.bytes[at..]), Taken::Damaged(bytes) if at + bytes >= end))
+            .any(|at| matches!(take_row(&self.bytes[at..]), Taken::Damaged(bytes) if at + bytes > put.at))
     }
 
     /// Whether the batch of the row was cut short. Such a batch was never synced, so none of its rows counts.
