@@ -4,6 +4,7 @@ use std::path::Path;
 
 use peak_alloc::PeakAlloc;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, Runtime};
 
 /// Counts the memory of the process.
@@ -33,6 +34,29 @@ pub fn content(path: &Path) -> Vec<u8> {
 /// A runtime without worker threads.
 pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Bytes that a connection between a server and a client in this process can hold.
+pub const CONNECTION_BYTES: usize = 1 << 12;
+
+/// Sends these bytes to a server in pieces of `step` bytes, and ends the connection. Returns the bytes that the server sent.
+pub async fn talk_to(server: impl Future, client: DuplexStream, sent: &[u8], step: usize) -> Vec<u8> {
+    let (mut read, mut write) = tokio::io::split(client);
+    let sending = async {
+        for piece in sent.chunks(step) {
+            // The server may have closed the connection.
+            if write.write_all(piece).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let _ = write.shutdown().await;
+    };
+    let mut answer = vec![];
+    let reading = async { read.read_to_end(&mut answer).await };
+    let ((), read, _) = tokio::join!(sending, reading, server);
+    read.expect("the stream ends");
+    answer
 }
 
 /// Reads the instructions of an input from its front. After the end, all numbers are zero.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use tacho_fuzz::{Script, directory, runtime};
+use tacho_fuzz::{CONNECTION_BYTES, Script, directory, runtime, talk_to};
 use tacho_model::ManualClock;
 use tacho_server::access::Gate;
 use tacho_server::config::{self, Settings};
@@ -16,10 +16,7 @@ use tacho_server::metrics::Metrics;
 use tacho_server::record_types::RecordTypes;
 use tacho_store::disk::FaultyDisk;
 use tacho_store::{MemoryDriver, Options, Store};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Bytes in the buffer between client and server.
-const BUFFER_BYTES: usize = 1 << 12;
 const REQUESTS_MAX: usize = 4;
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -117,23 +114,9 @@ fn talk(sent: &[u8], step: usize) -> Vec<u8> {
         let record_types = Arc::new(RecordTypes::open(&data));
         let gate = Gate::open(metrics.clone(), clock.clone());
         let app = App::new(config, store.clone(), metrics, clock, control, record_types, (None, gate));
-        let (ours, theirs) = tokio::io::duplex(BUFFER_BYTES);
-        let (mut read, mut write) = tokio::io::split(ours);
-        let client = async {
-            for piece in sent.chunks(step) {
-                // The server may have closed the connection.
-                if write.write_all(piece).await.is_err() {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
-            let _ = write.shutdown().await;
-        };
-        let mut answer = vec![];
-        let reading = async { read.read_to_end(&mut answer).await };
+        let (ours, theirs) = tokio::io::duplex(CONNECTION_BYTES);
         let server = serve_stream(router(app), Box::new(theirs), HOUR);
-        let (_, read, ()) = tokio::join!(client, reading, server);
-        read.expect("the stream ends");
+        let answer = talk_to(server, ours, sent, step).await;
         store.close().await.expect("the store closes");
         answer
     })

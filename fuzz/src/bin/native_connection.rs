@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use tacho_fuzz::{Script, directory, runtime};
+use tacho_fuzz::{CONNECTION_BYTES, Script, directory, runtime, talk_to};
 use tacho_ingest::wire::{ClientFrame, FrameDecoder, Hello, Ping, ServerFrame};
 use tacho_model::{Kind, ManualClock, TimeRange};
 use tacho_server::control::Control;
@@ -16,10 +16,7 @@ use tacho_server::metrics::Metrics;
 use tacho_server::shutdown;
 use tacho_store::disk::FaultyDisk;
 use tacho_store::{MemoryDriver, Options, Store};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Bytes in the buffer between client and server.
-const BUFFER_BYTES: usize = 1 << 12;
 const FRAMES_MAX: usize = 32;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -103,24 +100,10 @@ fn talk(sent: &[u8], step: usize) -> Talk {
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::new(metrics.clone()));
         let native = Native::new(store.clone(), metrics, Arc::new(ManualClock::default()), control);
-        let (ours, theirs) = tokio::io::duplex(BUFFER_BYTES);
+        let (ours, theirs) = tokio::io::duplex(CONNECTION_BYTES);
         let (trigger, shutdown) = shutdown::channel();
-        let (mut read, mut write) = tokio::io::split(ours);
-        let client = async {
-            for piece in sent.chunks(step) {
-                // The server may have closed the connection.
-                if write.write_all(piece).await.is_err() {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
-            let _ = write.shutdown().await;
-        };
-        let mut answer = vec![];
-        let reading = async { read.read_to_end(&mut answer).await };
         let server = serve_stream(&native, Box::new(theirs), Ipv4Addr::LOCALHOST.into(), shutdown);
-        let (_, read, ()) = tokio::join!(client, reading, server);
-        read.expect("the stream ends");
+        let answer = talk_to(server, ours, sent, step).await;
         drop(trigger);
         let (frames, left) = decode(&answer);
         let records = records(&store).await;
