@@ -284,7 +284,7 @@ impl Committer {
             if let Some(active) = &mut generations.active {
                 let (before, window_changes) = (active.bytes, active.window_changes);
                 let numbers = number_series(&store.index, &append.arrival);
-                active.apply(&append.arrival, &numbers);
+                active.apply(&append.arrival, &numbers, &times);
                 active.journal.length = length;
                 store.budget.add(active.bytes.saturating_sub(before));
                 store.chunks.add(active.window_changes - window_changes);

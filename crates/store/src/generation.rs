@@ -72,14 +72,14 @@ impl Generation {
     }
 
     /// Adds records that are on disk. `numbers` are the index numbers of the series of samples, in the order of the
-    /// batch.
-    pub fn apply(&mut self, arrival: &Arrival, numbers: &[u32]) {
+    /// batch. `times` are those of the samples (`changes::times`).
+    pub fn apply(&mut self, arrival: &Arrival, numbers: &[u32], times: &[TimeRange]) {
         if let Some(origin) = arrival.origin
             && self.sessions.insert(origin.session, origin.seq).is_none()
         {
             self.bytes += SESSION_BYTES;
         }
-        self.times = changes::times(arrival).fold(self.times, |all, times| Some(changes::hull(all, times)));
+        self.times = times.iter().fold(self.times, |all, times| Some(changes::hull(all, *times)));
         let sample_changes = self.samples.window_changes();
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tacho_model::{Families, Kind, Labels, SeriesId, Timestamp};
+use tacho_model::{Families, Kind, Labels, SeriesId, TimeRange, Timestamp};
 
 use crate::arrival::{Arrival, Origin};
+use crate::changes;
 use crate::commit::number_series;
 use crate::damage::Unreadable;
 use crate::disk::{Disk, RealDisk};
@@ -431,7 +432,8 @@ impl Recovery<'_> {
         }
         self.counters.recovered_batches.add(1);
         let numbers = number_series(&self.index, &arrival);
-        generation.apply(&arrival, &numbers);
+        let times: Vec<TimeRange> = changes::times(&arrival).collect();
+        generation.apply(&arrival, &numbers, &times);
         if let Some(Origin { session, .. }) = arrival.origin {
             generation.sessions.insert(session, self.sessions.acked(session));
         }
