@@ -396,7 +396,7 @@ async fn decode(
     range: TimeRange,
 ) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
-        return Ok(run(&jobs, range, &|| true));
+        return Ok(run(&jobs, range));
     }
     // A closure, so that the number of cores is determined only if it is needed. To determine it,
     // several files are read.
@@ -450,11 +450,11 @@ impl SharedJobs {
     }
 }
 
-/// Runs jobs one after the other. Stops when `is_wanted` returns false, because the result would be discarded.
-fn run(jobs: &[(usize, Job)], range: TimeRange, is_wanted: &dyn Fn() -> bool) -> Vec<(usize, Done)> {
+/// Runs jobs one after the other.
+fn run(jobs: &[(usize, Job)], range: TimeRange) -> Vec<(usize, Done)> {
     let unit = |jobs: &[(usize, Job)]| {
         let mut done = Done::default();
-        jobs.iter().take_while(|_| is_wanted()).for_each(|(_, job)| job.run(range, &mut done));
+        jobs.iter().for_each(|(_, job)| job.run(range, &mut done));
         (jobs.first().map_or(0, |(unit, _)| *unit), done)
     };
     jobs.chunk_by(|a, b| a.0 == b.0).map(unit).collect()

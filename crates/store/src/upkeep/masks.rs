@@ -34,9 +34,7 @@ impl Masks {
             masks
         })
     }
-}
 
-impl Masks {
     /// For each rule of retention: records of its series before this time are masked now.
     pub fn expired_before(&self) -> Vec<Timestamp> {
         let rules = &self.options.policies.retention;
