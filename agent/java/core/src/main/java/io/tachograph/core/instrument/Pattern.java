@@ -26,9 +26,7 @@ final class Pattern {
     private final String text;
     private final boolean annotation;
 
-    /**
-     * The part before the last dot. Null, as is {@link #method}, if the pattern is not divided.
-     */
+    /** The part before the last dot. Null, as is {@link #method}, if the pattern is not divided. */
     private final Pattern owner;
 
     /** The part after the last dot. */
