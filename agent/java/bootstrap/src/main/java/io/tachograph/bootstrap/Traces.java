@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * <p>After: {@code io.tachograph.core.cost.TraceKeeper}, which sets the shares.
  */
 public final class Traces {
-    /** Maximum number of entry operations with an own share. All others have a common share. */
+    /** Maximum number of entry operations with their own share; the others have a common one. */
     static final int ENTRIES_MAX = 512;
 
     private static final int TABLE_FIRST = 1_024;
