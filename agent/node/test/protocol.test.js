@@ -388,7 +388,7 @@ const OUTAGES = [
   ],
 ];
 for (const [name, steps, expected] of OUTAGES) {
-  test(`each outage and its end are logged, at most one outage per minute: ${name}`, () => {
+  test(`at most one outage per minute is logged, with its end, and ended ones in between share one line: ${name}`, () => {
     const { totals, log } = parts();
     const outage = new Outage('s:1', totals, log);
     for (const [seconds, what] of steps) {

@@ -26,7 +26,7 @@ pub struct Repair {
     /// New directory; it must be empty or absent
     #[arg(long, value_name = "NEW")]
     into: PathBuf,
-    /// Print one JSON object for each finding, and one with the totals
+    /// Print one JSON object for each loss, at most 100,000, and one with the totals
     #[arg(long)]
     json: bool,
 }
