@@ -1,4 +1,4 @@
-"""Log lines and faults that the agents of all languages report in the same words; agent/messages.toml defines them."""
+"""Log lines and faults that the agents report in the same words; agent/messages.toml defines them."""
 
 from __future__ import annotations
 
