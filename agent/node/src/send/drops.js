@@ -20,7 +20,7 @@ export class Drops {
   }
 
   /**
-   * Called periodically while a server is connected, and at the end.
+   * Called periodically except during an outage, and at the end.
    * @param {number} now ms of any monotonic clock
    * @param {boolean} [isLast] the program ends
    */
