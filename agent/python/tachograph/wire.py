@@ -238,7 +238,7 @@ def entry(series: int, dt: int, body: int, content: bytes) -> bytes:
 
 
 def put_enter(out: bytearray, dt: int, operation: int) -> None:
-    """`operation` 0: the innermost open call ended with an exception."""
+    """`operation` 0: not an enter; the innermost open call ended as failed."""
     put_varint(out, dt << 1 | 1)
     put_varint(out, operation)
 

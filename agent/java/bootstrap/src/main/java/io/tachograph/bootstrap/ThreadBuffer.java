@@ -167,8 +167,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Records that a call ended with an exception. No method of the exception is called here; the
-     * sender reads its class and message.
+     * Records that a call ended as failed. No method of the exception is called here; the sender
+     * reads its class and message.
      *
      * @param call the result of {@link #enter}
      * @param thrown may be null if only the failure is known
