@@ -10,7 +10,7 @@ def allowed_at_most(most: object) -> str:
 
 
 def calls_dropped(calls: object, remedy: object) -> str:
-    return f"{calls} calls were dropped so far, because a buffer was full: {remedy}"
+    return f"{calls} calls were dropped so far, usually because a buffer was full: {remedy}"
 
 
 def connected(server: object) -> str:

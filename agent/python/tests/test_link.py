@@ -228,7 +228,7 @@ class Conversations(LinkTest):
         self.link.close()
         self.link.close()
         said = [line for line in self.said if "so far" in line]
-        start = "calls were dropped so far, because a buffer was full: record fewer functions (include, exclude), or "
+        start = "calls were dropped so far, usually because a buffer was full: record fewer functions (include, exclude), or "
         self.assertEqual(said, [f"{calls} {start}raise buffer, strands_max or queue" for calls in (3, 6, 12)])
 
     def drop(self, calls: int, samples: int, entries: int) -> None:

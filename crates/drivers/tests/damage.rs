@@ -256,7 +256,7 @@ async fn a_copy_with_a_growing_file_older_than_a_compaction_is_refused() {
     let live = bench.snapshot();
     std::fs::write(&growing, early).unwrap();
     let error = bench.try_open().await.err().expect("opens without the rows that were copied");
-    assert!(error.to_string().contains("copy of a running server"), "{error}");
+    assert!(error.to_string().contains("a copy that was made while a server used the original"), "{error}");
     bench.restore(&live);
     assert_eq!(keys(&bench.open().await).await, expect);
 }

@@ -94,6 +94,7 @@ pub use evidence::refuse_emptied;
 pub use index::{Cardinality, LabelCost};
 pub use journal::{format::file_generation, refuse_newer as refuse_newer_journals};
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
+pub use kinds::plural;
 pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;
 pub use options::Options;

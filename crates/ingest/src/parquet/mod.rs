@@ -36,7 +36,7 @@ use jiff::tz::TimeZone;
 use tacho_model::NAME;
 
 use crate::csv::{self, Given};
-use crate::rows::{Block, Broken};
+use crate::rows::{At, Block, Broken};
 use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
 use pages::{Guard, Held, PAGES_BYTES_MAX, PageBudget, Shared, is_prefixed};
@@ -225,7 +225,8 @@ impl<R: ChunkReader + 'static> Parquet<R> {
     /// Skips the rest of the part after an error.
     fn give_up(&mut self, fault: Fault) -> Rows {
         let lost = self.rows_of(self.place.group).saturating_sub(self.place.row);
-        let column = fault.column.map(|at| format!("{:?}", self.plan.column(at)));
+        let named = |column| At::Column(format!("{:?}", self.plan.column(column)));
+        let at = fault.column.map_or(At::Unknown, named);
         let (columns, values) = match self.parts.len() {
             0 | 1 => ("", ""),
             _ => ("some columns of ", "their values in "),
@@ -235,7 +236,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
             self.place.group, fault.reason
         );
         let row = self.before + self.place.row + 1;
-        let broken = vec![Broken { row, column, reason, bytes: 0..0 }];
+        let broken = vec![Broken { row, at, reason, bytes: 0..0 }];
         let rows = if self.place.part == 0 { lost } else { 0 };
         self.next_part();
         let block = Block { rows, broken, lost: lost.saturating_sub(1), ..Block::default() };

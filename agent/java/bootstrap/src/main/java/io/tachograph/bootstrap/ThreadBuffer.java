@@ -59,10 +59,8 @@ public final class ThreadBuffer extends Ring {
     int depth;
     private int calls;
 
-    /**
-     * Number (upper half) and operation (lower half) of each open call. In a trace that the gate
-     * excluded: only the operation of each open call.
-     */
+    // Number (upper half) and operation (lower half) of each open call. In a trace that the gate
+    // excluded: only the operation.
     private long[] open;
 
     private long segment;
@@ -167,8 +165,7 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Records that a call ended with an exception. No method of the exception is called here; the
-     * sender reads its class and message.
+     * Records that a call ended as failed. This method calls none of the exception's methods.
      *
      * @param call the result of {@link #enter}
      * @param thrown may be null if only the failure is known

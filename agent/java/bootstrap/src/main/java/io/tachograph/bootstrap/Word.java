@@ -22,7 +22,7 @@ public final class Word {
     /** A call was entered; the operation's id is in the middle field. */
     public static final int ENTER = 1;
 
-    /** The innermost open call ended with an exception. */
+    /** The innermost open call ended as failed. */
     public static final int EXIT_FAILED = 2;
 
     /**

@@ -140,8 +140,8 @@ class OutagesTest {
 
     private static String dropped(int calls) {
         return calls
-                + " calls were dropped so far, because a buffer was full: record fewer functions"
-                + " (include, exclude), or raise buffer or queue, or set when_full=block";
+                + " calls were dropped so far, usually because a buffer was full: record fewer"
+                + " functions (include, exclude), or raise buffer or queue, or set when_full=block";
     }
 
     @ParameterizedTest
