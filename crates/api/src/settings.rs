@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The expected form of a numeric setting. Numbers of bytes have no unit either.
+/// The expected form of a setting that is a whole number. Numbers of bytes have no unit either.
 pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
 
 /// Limit on the characters of a line that a message shows.
