@@ -184,11 +184,6 @@ fn include(range: &mut Option<TimeRange>, at: Timestamp) {
     *range = Some(range.map_or(TimeRange::new(at, at), |r| TimeRange::new(r.start.min(at), r.end.max(at))));
 }
 
-/// The smallest range that contains both.
-pub fn hull(one: Option<TimeRange>, other: TimeRange) -> TimeRange {
-    one.map_or(other, |one| TimeRange::new(one.start.min(other.start), one.end.max(other.end)))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
