@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from ...common.client import Client, HttpError, Request
+from ...store.systems.base import System
 from ...store.systems.promql import PromQL
 from .asked import MINUTE_MS, heavy_request, light, uses_cache
 
@@ -18,23 +19,27 @@ HEAVY_CLIENTS = 4
 
 @dataclass
 class Repeated:
-    """Medians of `single-groupby-5-8-1`: computed, asked again, and with a range that is a minute later each time."""
+    """Medians and processor times of `single-groupby-5-8-1`: computed, asked again, and with a range that is a minute later
+    each time."""
 
     computed_ms: float
+    computed_cpu_ms: float
     repeated_ms: float
+    repeated_cpu_ms: float
     sliding_ms: float
+    sliding_cpu_ms: float
 
 
 def repeated(system: PromQL) -> Repeated:
     with system.client() as client:
         uses_cache(system, False)
-        computed = _median(client, [system.request(light(system))] * REPEATS)
+        computed = _wall_and_cpu(system, client, [system.request(light(system))] * REPEATS)
         uses_cache(system, True)
-        again = _median(client, [system.request(light(system))] * REPEATS)
+        again = _wall_and_cpu(system, client, [system.request(light(system))] * REPEATS)
         slides = [system.request(light(system, nth * MINUTE_MS)) for nth in range(SLIDES)]
-        sliding = _median(client, slides)
+        sliding = _wall_and_cpu(system, client, slides)
         uses_cache(system, False)
-    return Repeated(computed, again, sliding)
+    return Repeated(*computed, *again, *sliding)
 
 
 def heavy_ms(system: PromQL) -> tuple[float, float]:
@@ -42,9 +47,7 @@ def heavy_ms(system: PromQL) -> tuple[float, float]:
     request = heavy_request(system)
     with system.client() as client:
         client.send(request)
-        before = system.cpu_seconds()
-        wall = _median(client, [request] * HEAVY_REPEATS)
-        return wall, (system.cpu_seconds() - before) * 1e3 / HEAVY_REPEATS
+        return _wall_and_cpu(system, client, [request] * HEAVY_REPEATS)
 
 
 def light_p99_ms(system: PromQL, heavy_clients: int) -> float:
@@ -81,5 +84,8 @@ def _times(client: Client, requests: Iterable[Request]) -> Iterable[float]:
         yield (time.perf_counter() - began) * 1e3
 
 
-def _median(client: Client, requests: list[Request]) -> float:
-    return median(_times(client, requests))
+def _wall_and_cpu(system: System, client: Client, requests: list[Request]) -> tuple[float, float]:
+    """Median time of the requests, and the mean processor time of the system, work in the background included."""
+    before = system.cpu_seconds()
+    wall = median(_times(client, requests))
+    return wall, (system.cpu_seconds() - before) * 1e3 / len(requests)

@@ -9,10 +9,13 @@ CORES_RATIO_MAX = 0.55
 LIGHT_RATIO_MAX = 3.0
 COLUMNS = (
     ("computed_ms", "light"),
+    ("computed_cpu_ms", "CPU"),
     ("repeated_ms", "repeated"),
+    ("repeated_cpu_ms", "CPU"),
     ("sliding_ms", "sliding"),
+    ("sliding_cpu_ms", "CPU"),
     ("heavy_ms", "heavy"),
-    ("heavy_cpu_ms", "heavy, CPU"),
+    ("heavy_cpu_ms", "CPU"),
     ("heavy_one_core_ms", "heavy, one core"),
     ("light_alone_ms_p99", "light, p99"),
     ("light_beside_ms_p99", "p99 beside 4 heavy"),
