@@ -7,6 +7,7 @@ from ...store.systems.promql import PromQL, seconds
 
 MINUTE_MS = 60_000
 LIGHT_HOSTS = 8
+PANEL_STEP_MS = 5 * MINUTE_MS
 
 
 def light(system: PromQL, slide_ms: int = 0) -> Grouped:
@@ -37,6 +38,18 @@ def heavy_request(system: PromQL) -> Request:
     first, last = question.start_ms + question.window_ms - half, question.end_ms - half
     step = seconds(question.window_ms)
     return system.get("/api/v1/query_range", query=expression, start=seconds(first), end=seconds(last), step=step)
+
+
+def panels(system: PromQL) -> list[Request]:
+    """20 panels of a dashboard, all over the same series and the same range: one field of all hosts, by 5 minutes."""
+    dataset = system.dataset
+    metric = f"{dataset.measurement}_{next(iter(dataset.frames[0].columns))}"
+    times = {"start": seconds(dataset.start_ms + PANEL_STEP_MS), "end": seconds(dataset.end_ms), "step": seconds(PANEL_STEP_MS)}
+    return [
+        system.get("/api/v1/query_range", query=f"{outer}({inner}_over_time({metric}[{PANEL_STEP_MS}ms]))", **times)
+        for inner in ("avg", "max", "min", "sum", "count")
+        for outer in ("avg", "max", "min", "sum")
+    ]
 
 
 def uses_cache(system: System, uses: bool) -> None:

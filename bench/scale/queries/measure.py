@@ -3,18 +3,21 @@
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median, quantiles
 
 from ...common.client import Client, HttpError, Request
 from ...store.systems.base import System
 from ...store.systems.promql import PromQL
-from .asked import MINUTE_MS, heavy_request, light, uses_cache
+from .asked import MINUTE_MS, heavy_request, light, panels, uses_cache
 
 REPEATS = 200
-SLIDES = 25
+SLIDES = 200
 HEAVY_REPEATS = 9
 HEAVY_CLIENTS = 4
+PANEL_REPEATS = 9
+BROWSER_CONNECTIONS = 6
 
 
 @dataclass
@@ -48,6 +51,39 @@ def heavy_ms(system: PromQL) -> tuple[float, float]:
     with system.client() as client:
         client.send(request)
         return _wall_and_cpu(system, client, [request] * HEAVY_REPEATS)
+
+
+@dataclass
+class Panels:
+    """Medians of 20 panels that are computed: asked at the same time, as a browser does, and one after the other."""
+
+    panels_ms: float
+    panels_cpu_ms: float
+    panels_in_turn_ms: float
+    panels_in_turn_cpu_ms: float
+
+
+def panels_ms(system: PromQL) -> Panels:
+    requests = panels(system)
+
+    def times_with(connections: int) -> tuple[float, float]:
+        before, times = system.cpu_seconds(), []
+        for _ in range(PANEL_REPEATS):
+            began = time.perf_counter()
+            with ThreadPoolExecutor(connections) as threads:
+                for done in [threads.submit(_send_all, system, requests[nth::connections]) for nth in range(connections)]:
+                    done.result()
+            times.append((time.perf_counter() - began) * 1e3)
+        return median(times), (system.cpu_seconds() - before) * 1e3 / PANEL_REPEATS
+
+    _send_all(system, requests)
+    return Panels(*times_with(BROWSER_CONNECTIONS), *times_with(1))
+
+
+def _send_all(system: PromQL, requests: list[Request]) -> None:
+    with system.client() as client:
+        for request in requests:
+            client.send(request)
 
 
 def light_p99_ms(system: PromQL, heavy_clients: int) -> float:
