@@ -51,7 +51,7 @@ def _measured(system: PromQL) -> dict:
     figures["light_beside_ms_p99"] = light_p99_ms(system, HEAVY_CLIENTS)
     system.stop()
     start = system.start
-    system.start = lambda: _on_one_core(start)
+    system.start = lambda: on_one_core(start)
     system.start()
     figures["heavy_one_core_ms"], _ = heavy_ms(system)
     system.stop()
@@ -65,7 +65,7 @@ def _values_per_second(system: PromQL) -> float:
     return cost.values / cost.seconds
 
 
-def _on_one_core(start: Callable[[], None]) -> None:
+def on_one_core(start: Callable[[], None]) -> None:
     """A process inherits the cores of the process that starts it. The clients keep all cores."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})

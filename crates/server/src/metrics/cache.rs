@@ -21,7 +21,8 @@ impl Default for CacheFigures {
             requests: Family::new(
                 "tacho_query_cache_requests_total",
                 ["result"],
-                "Range queries by the steps found in the cache: hit (all), partial, miss (none), bypass (not looked for: cache=false, stats, or no cache).",
+                "Range queries by the steps found in the cache: hit (all), partial, miss (none), bypass (not \
+                 looked for: cache=false, stats, or no cache).",
             ),
             not_kept: Family::new(
                 "tacho_query_cache_not_kept_total",
