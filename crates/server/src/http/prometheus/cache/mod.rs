@@ -116,7 +116,7 @@ impl Hit {
 pub enum NotKept {
     /// It is not known on which samples the results depend.
     Form,
-    /// The answer has notes about unreadable or downsampled samples.
+    /// The answer has notes about unreadable or downsampled samples, or may have them although no result changes.
     Notes,
     /// The results take too large a part of the cache.
     Size,
@@ -293,7 +293,10 @@ impl Fill {
             Some((extent, steps)) if is_later => extent::joined(extent.cut(steps), computed),
             Some((extent, steps)) => extent::joined(computed, extent.cut(steps)),
         };
+        // A merge that downsamples samples between the windows changes no result, but the answer then has a note about them.
+        let may_change = |reach: &Reach| self.view.downsamples() && reach.has_gaps(self.asked.step);
         match reach {
+            Ok(reach) if may_change(&reach) => self.cache.count_not_kept(NotKept::Notes),
             Ok(reach) => {
                 let after = self.view.expired_before();
                 let expired = self.expired.iter().zip(&after).map(|(a, b)| (*a.min(b), *a.max(b))).collect();

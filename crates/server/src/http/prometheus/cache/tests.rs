@@ -326,6 +326,56 @@ async fn large_hits_are_written_with_a_permit() {
     model.store.close().await.unwrap();
 }
 
+fn samples(host: &str, times: impl IntoIterator<Item = i64>) -> SampleSeries {
+    let labels = Labels::new([("__name__", "a"), ("h", host)]).unwrap();
+    let at = |at: i64| Sample { at: at * SECOND, value: Value::I64(at % 7) };
+    SampleSeries { labels: Arc::new(labels), samples: times.into_iter().map(at).collect() }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_shows_no_dropped_samples() {
+    let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
+    let model = Model::new(41, Policies { retention, ..Policies::default() }).await;
+    let now = model.now();
+    let times = (now - 2 * HOUR + 60..now).step_by(60);
+    let batch = Batch { samples: vec![samples("1", times)], ..Batch::default() };
+    model.store.append(batch, None).await.unwrap();
+    let panel = (0, 2 * HOUR - 300, 300);
+    let first = model.ask(panel, now, true).await;
+    model.clock.set((now + HOUR) * SECOND);
+    model.store.flush().await.unwrap();
+    model.store.merge_all().await.unwrap();
+    model.store.sweep().await.unwrap();
+    model.clock.set(now * SECOND);
+    let without = model.ask(panel, now, false).await;
+    assert_ne!(without, first, "samples were dropped");
+    assert_eq!(model.ask(panel, now, true).await, without);
+    model.store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn downsampled_samples_between_the_windows_are_noted() {
+    let to = Aggregation { step: 120 * SECOND, how: Aggregate::Avg };
+    let then = Downsampling { after: u64::try_from(HOUR * SECOND).unwrap(), to };
+    let matchers = vec![Matcher::new("h", MatchOp::Equal, "2").unwrap()];
+    let policies = Policies { downsampling: vec![Rule { matchers, then }], ..Policies::default() };
+    let model = Model::new(42, policies).await;
+    let end = (model.now() - 3 * HOUR) / 1_800 * 1_800;
+    let steps = samples("1", (end - 7_200..=end).step_by(1_800));
+    let between = samples("2", (end - 1_500..end - 1_000).step_by(10));
+    for series in [steps, between] {
+        model.store.append(Batch { samples: vec![series], ..Batch::default() }, None).await.unwrap();
+        model.store.flush().await.unwrap();
+    }
+    let panel = (0, 7_200, 1_800);
+    let first = model.ask(panel, end, true).await;
+    model.store.merge_all().await.unwrap();
+    let without = model.ask(panel, end, false).await;
+    assert_ne!(without, first, "there is a note");
+    assert_eq!(model.ask(panel, end, true).await, without);
+    model.store.close().await.unwrap();
+}
+
 #[test]
 fn blanks_between_the_parts_of_a_query_do_not_matter() {
     for (text, same) in [
