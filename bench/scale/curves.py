@@ -20,6 +20,8 @@ from ..common.table import table
 from ..store.data.devops import devops
 from ..store.measure import load
 from ..store.systems import Tacho
+from ..store.targets import OURS
+from .aims import cpu_us, series_bytes, stall_ms
 from .queries.asked import heavy_request, light
 from .queries.work import on_one_core
 
@@ -138,6 +140,23 @@ def _by_cores(system: Tacho) -> list[tuple[float, float]]:
     return [(1, wall()), (2, two)]
 
 
+def of_runs(paths: list[Path]) -> list[Curve]:
+    """Curves by active series, of runs of `bench.scale --work lines` with the same number of rounds."""
+    works = [work for path in paths for work in json.loads(path.read_text())["works"] if work["work"] == "lines"]
+    costs = sorted((work["series"], work["systems"][OURS]) for work in works)
+
+    def by_series(title: str, unit: str, cost: Callable[[int, dict], float]) -> Curve:
+        return curve(f"{title}, by active series", unit, [(series, round(cost(series, ours), 2)) for series, ours in costs])
+
+    return [
+        by_series("CPU of the last round", "s", lambda series, ours: cpu_us(ours, series)[-1] * series / 1e6),
+        by_series("memory above idle", "MB", lambda series, ours: series_bytes(ours, series) * series / 1e6),
+        by_series("disk after a stop", "MB", lambda _, ours: ours["disk_bytes_stopped"] / 1e6),
+        by_series("longest write of one sample", "ms", lambda _, ours: stall_ms(ours)),
+        by_series("ready after kill -9", "s", lambda _, ours: ours["ready_after_kill_seconds"]),
+    ]
+
+
 def report(curves: list[Curve]) -> str:
     """A table for each curve."""
     rows = [
@@ -156,11 +175,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m bench.scale.curves", description="Measures how costs grow.")
     parser.add_argument("--cache", type=Path, default=Path("bench/.cache"))
     parser.add_argument("--results", type=Path, default=Path("bench-results"))
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="raw.json of bench.scale --work lines, two or more")
     options = parser.parse_args()
     folder = options.results / time.strftime("curves-%Y%m%dT%H%M%SZ", time.gmtime())
     folder.mkdir(parents=True)
     before = load_average()
-    curves = measured(options.cache.resolve(), options.cache.resolve() / "run-curves")
+    curves = of_runs(options.runs) if options.runs else []
+    curves += measured(options.cache.resolve(), options.cache.resolve() / "run-curves")
     raw = {"load_average": [before, load_average()], "curves": curves}
     (folder / "raw.json").write_text(json.dumps(raw, indent=1))
     text = f"Load average before and after: {before}, {load_average()}.\n\n{report(curves)}\n"
