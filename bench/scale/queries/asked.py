@@ -7,6 +7,7 @@ from ...store.systems.promql import PromQL, seconds
 
 MINUTE_MS = 60_000
 LIGHT_HOSTS = 8
+PANEL_STEP_MS = 5 * MINUTE_MS
 
 
 def light(system: PromQL, slide_ms: int = 0) -> Grouped:
@@ -26,17 +27,35 @@ def heavy(system: PromQL) -> Grouped:
     return Grouped("mean", fields, (), dataset.start_ms, dataset.start_ms + hours * HOUR_MS, HOUR_MS, by_frame=True)
 
 
-def heavy_request(system: PromQL) -> Request:
-    """One expression over all fields. Unlike `label_replace` for each field, both systems can divide it by series."""
+def heavy_request(system: PromQL, hosts: int | None = None, hours: int | None = None) -> Request:
+    """One expression over all fields. Unlike `label_replace` for each field, both systems can divide it by series. Of some hosts
+    or of the first hours only, if they are given."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)
-    expression = f'avg(avg_over_time({{__name__=~"{names}"}}[{question.window_ms}ms])) by (__name__, hostname)'
+    selected = f'__name__=~"{names}"'
+    if hosts is not None:
+        selected += f',hostname=~"{"|".join(frame.tags["hostname"] for frame in system.dataset.frames[:hosts])}"'
+    windows = f"avg_over_time({{{selected}}}[{question.window_ms}ms])"
     if not system.keeps_names or system.name == "victoriametrics":
-        expression = f'avg(avg_over_time({{__name__=~"{names}"}}[{question.window_ms}ms]) keep_metric_names) by (__name__, hostname)'
+        windows += " keep_metric_names"
+    expression = f"avg({windows}) by (__name__, hostname)"
     half = system.dataset.step_ms // 2
-    first, last = question.start_ms + question.window_ms - half, question.end_ms - half
+    end_ms = question.end_ms if hours is None else question.start_ms + hours * HOUR_MS
+    first, last = question.start_ms + question.window_ms - half, end_ms - half
     step = seconds(question.window_ms)
     return system.get("/api/v1/query_range", query=expression, start=seconds(first), end=seconds(last), step=step)
+
+
+def panels(system: PromQL) -> list[Request]:
+    """20 panels of a dashboard, all over the same series and the same range: one field of all hosts, by 5 minutes."""
+    dataset = system.dataset
+    metric = f"{dataset.measurement}_{next(iter(dataset.frames[0].columns))}"
+    times = {"start": seconds(dataset.start_ms + PANEL_STEP_MS), "end": seconds(dataset.end_ms), "step": seconds(PANEL_STEP_MS)}
+    return [
+        system.get("/api/v1/query_range", query=f"{outer}({inner}_over_time({metric}[{PANEL_STEP_MS}ms]))", **times)
+        for inner in ("avg", "max", "min", "sum", "count")
+        for outer in ("avg", "max", "min", "sum")
+    ]
 
 
 def uses_cache(system: System, uses: bool) -> None:

@@ -68,6 +68,7 @@ pub mod sectors;
 mod sessions;
 mod shared;
 pub mod size;
+mod spans;
 mod stats;
 mod store;
 pub mod threads;

@@ -74,6 +74,7 @@ mod window;
 pub use aggregations::aggregations;
 pub use format::{ValueWriter, format_value, write_milliseconds};
 pub use functions::{Function, Parameter, functions};
+pub use grid::Grid;
 pub use limits::Limits;
 pub use lower::{Query, parse, parse_selector, parse_selector_within, parse_with};
 pub use node::Type;

@@ -446,7 +446,72 @@ mod tests {
         Ok(())
     }
 
+    /// The bits of the results of all steps but the first `skipped` ones.
+    fn bits<D: Digest>(
+        pieces: &[Piece],
+        (step, range): (i64, i64),
+        skipped: usize,
+        read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    ) -> Vec<u64> {
+        let reference = Reference { fixed: None, offset: 0 };
+        let ranges = Ranges { series: Vec::new(), reference, range, changes: Vec::new() };
+        let start = START + step * i64::try_from(skipped).unwrap();
+        let frame =
+            Frame { ranges: &ranges, grid: Grid { start, step, count: STEPS - skipped }, parameters: &[] };
+        let (params, all) = (Params::instant(0), AtomicUsize::new(0));
+        let mut visits = Visits::new(&params, &all);
+        slide(pieces, &frame, &mut visits, read).unwrap().into_iter().map(f64::to_bits).collect()
+    }
+
+    /// The same samples in other columns of at most `length` samples, as sevenths, whose sums depend on their order.
+    fn sevenths(pieces: &[Piece], length: usize) -> Vec<Piece> {
+        let of_one = |piece: &Piece| match piece {
+            Piece::Samples { at, values } => at.iter().zip(values.clone()).collect::<Vec<_>>(),
+            Piece::Summary(_) => Vec::new(),
+        };
+        let samples: Vec<(i64, f64)> = pieces.iter().flat_map(of_one).collect();
+        let piece = |samples: &[(i64, f64)]| {
+            let (at, values): (Vec<i64>, Vec<f64>) =
+                samples.iter().map(|(at, value)| (*at, value / 7.0)).unzip();
+            Piece::Samples { at: Times::new(&at).unwrap(), values }
+        };
+        samples.chunks(length).map(piece).collect()
+    }
+
+    /// Compares a query with one of later steps only, and of samples in other columns.
+    fn same_bits<D: Digest>(
+        pieces: &[Piece],
+        windows: (i64, i64),
+        (skipped, lengths): (usize, [usize; 2]),
+        read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    ) -> Result<(), TestCaseError> {
+        let [one, other] = lengths.map(|length| sevenths(pieces, length));
+        let expect = bits(&one, windows, 0, read);
+        let name = std::any::type_name::<D>();
+        prop_assert_eq!(&bits(&one, windows, skipped, read), &expect[skipped..], "{} of later steps", name);
+        prop_assert_eq!(&bits(&other, windows, 0, read), &expect, "{} in other columns", name);
+        Ok(())
+    }
+
     proptest! {
+        /// Windows have up to 300 samples, so some are digested alone and others in panes.
+        #[test]
+        fn bits_depend_neither_on_the_first_step_nor_on_the_columns(
+            pieces in pieces(8, 250),
+            step in 1..40_i64,
+            range in 1..600_i64,
+            skipped in 0..STEPS,
+            lengths in [1..300_usize, 1..300_usize],
+        ) {
+            let (windows, changes) = ((step, range), (skipped, lengths));
+            same_bits::<Sum>(&pieces, windows, changes, |sum, _, _| Some(sum.end()))?;
+            same_bits::<Mean>(&pieces, windows, changes, |mean, _, _| Some(mean.end()))?;
+            same_bits::<Max>(&pieces, windows, changes, |max, _, _| Some(max.end()))?;
+            same_bits::<Deviation>(&pieces, windows, changes, |deviation, _, _| Some(deviation.end()))?;
+            same_bits::<Counter>(&pieces, windows, changes, |counter, _, _| Some(counter.lost.total()))?;
+            same_bits::<Area>(&pieces, windows, changes, |area, _, _| Some(area.area.total()))?;
+        }
+
         #[test]
         fn no_pane_cuts_a_summary(pieces in pieces(60, 8), step in 1..60_i64, range in 1..300_i64) {
             let windows = (step, range);
