@@ -1,6 +1,6 @@
 """Runs the statements of a peer in a process of its own, inside the peer's environment. Not imported by the benchmark.
 
-One statement a line on stdin, as a JSON text. One answer a line on stdout: rows, wall and processor time, peak memory.
+One statement a line on stdin, as a JSON text. One answer a line on stdout: rows or a failure, wall and processor time, peak memory.
 """
 
 import json
@@ -33,7 +33,7 @@ def duckdb(folder: str):
 
 
 def peak_bytes() -> int:
-    """The peak of resident memory since the last call. Resets it."""
+    """The peak of resident memory since the last call of this function."""
     with open("/proc/self/status", encoding="ascii") as status:
         peak = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
     with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:

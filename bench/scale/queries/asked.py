@@ -1,4 +1,4 @@
-"""The questions of part C, as requests of each system."""
+"""The questions of the work `queries`, as requests to each system."""
 
 from ...common.client import Request
 from ...store.questions import HOUR_MS, Grouped
@@ -10,7 +10,7 @@ LIGHT_HOSTS = 8
 
 
 def light(system: PromQL, slide_ms: int = 0) -> Grouped:
-    """`single-groupby-5-8-1` of TSBS in the middle of the data: one hour by minutes. Later by `slide_ms`."""
+    """`single-groupby-5-8-1` of TSBS for one hour by minutes. The hour begins `slide_ms` after the middle of the data."""
     dataset = system.dataset
     middle = dataset.start_ms + (dataset.end_ms - dataset.start_ms) // 2 // HOUR_MS * HOUR_MS
     fields, hosts = tuple(dataset.frames[0].columns)[:5], [frame.tags["hostname"] for frame in dataset.frames]
@@ -27,7 +27,7 @@ def heavy(system: PromQL) -> Grouped:
 
 
 def heavy_request(system: PromQL) -> Request:
-    """One expression over all fields. Unlike `label_replace` for each field, both systems can divide it by series."""
+    """One expression over all fields. Both systems can divide it by series, unlike one with a `label_replace` for each field."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)
     expression = f'avg(avg_over_time({{__name__=~"{names}"}}[{question.window_ms}ms])) by (__name__, hostname)'
@@ -40,5 +40,5 @@ def heavy_request(system: PromQL) -> Request:
 
 
 def uses_cache(system: System, uses: bool) -> None:
-    """Whether the system may use results that it keeps. Without this call it computes all results."""
+    """Sets whether the system may answer from its cache. Before the first call of this function, it may not."""
     system.extra_parameters = {} if uses else type(system).extra_parameters
