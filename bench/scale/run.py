@@ -33,8 +33,8 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 if a system failed, or Tachograph lost samples or gave wrong answers; otherwise 0. Missed aims are results,
-    not failures."""
+    """The exit code: 1 if a system failed, or Tachograph lost samples or gave wrong answers; otherwise 0. Missed aims are
+    results, not failures."""
     result, folder = begin(options, SYSTEMS, "scale")
     result["works"] = []
     runs = options.cache / f"run-{os.getpid()}"

@@ -1,6 +1,7 @@
 """Runs the statements of a peer in a process of its own, inside the peer's environment. Not imported by the benchmark.
 
-One statement a line on stdin, as a JSON text. One answer a line on stdout: rows or a failure, wall and processor time, peak memory.
+Each line of stdin is a statement, as a JSON text. Each line of stdout is its answer: rows or a failure, wall and processor time,
+peak memory.
 """
 
 import json
