@@ -1,4 +1,4 @@
-"""The questions of part C, as requests of each system."""
+"""The questions of the work `queries`, as requests to each system."""
 
 from ...common.client import Request
 from ...store.questions import HOUR_MS, Grouped
@@ -11,7 +11,7 @@ PANEL_STEP_MS = 5 * MINUTE_MS
 
 
 def light(system: PromQL, slide_ms: int = 0) -> Grouped:
-    """`single-groupby-5-8-1` of TSBS in the middle of the data: one hour by minutes. Later by `slide_ms`."""
+    """`single-groupby-5-8-1` of TSBS for one hour by minutes. The hour begins `slide_ms` after the middle of the data."""
     dataset = system.dataset
     middle = dataset.start_ms + (dataset.end_ms - dataset.start_ms) // 2 // HOUR_MS * HOUR_MS
     fields, hosts = tuple(dataset.frames[0].columns)[:5], [frame.tags["hostname"] for frame in dataset.frames]
@@ -28,8 +28,8 @@ def heavy(system: PromQL) -> Grouped:
 
 
 def heavy_request(system: PromQL, hosts: int | None = None, hours: int | None = None) -> Request:
-    """One expression over all fields. Unlike `label_replace` for each field, both systems can divide it by series. Of some hosts
-    or of the first hours only, if they are given."""
+    """One expression over all fields, which both systems can divide by series, unlike one with a `label_replace` for each field.
+    Of some hosts or of the first hours only, if they are given."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)
     selected = f'__name__=~"{names}"'
@@ -59,5 +59,5 @@ def panels(system: PromQL) -> list[Request]:
 
 
 def uses_cache(system: System, uses: bool) -> None:
-    """Whether the system may use results that it keeps. Without this call it computes all results."""
+    """Sets whether the system may answer from its cache. Before the first call of this function, it may not."""
     system.extra_parameters = {} if uses else type(system).extra_parameters

@@ -46,7 +46,7 @@ def repeated(system: PromQL) -> Repeated:
 
 
 def heavy_ms(system: PromQL) -> tuple[float, float]:
-    """Median time of a heavy question that is computed, and its processor time."""
+    """Median wall time of the heavy question, computed without a cache, and its mean processor time."""
     request = heavy_request(system)
     with system.client() as client:
         client.send(request)
@@ -87,7 +87,7 @@ def _send_all(system: PromQL, requests: list[Request]) -> None:
 
 
 def light_p99_ms(system: PromQL, heavy_clients: int) -> float:
-    """99th percentile of a light question that is computed, while some clients repeat a heavy one."""
+    """99th percentile of the times of the light question, computed without a cache, while clients repeat the heavy one."""
     ended, failures = threading.Event(), []
 
     def repeat() -> None:

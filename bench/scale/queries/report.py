@@ -1,4 +1,4 @@
-"""Formats the figures of part C, and compares them with the aims."""
+"""Formats the figures of the work `queries`, and compares them with the aims."""
 
 from ...common.table import table
 from ...store.report import TITLES
@@ -34,7 +34,7 @@ OTHER_COLUMNS = (
 
 
 def verdicts(queries: dict) -> list[Verdict]:
-    """The results for all aims of part C. Empty without Tachograph."""
+    """The results for all aims of this work. Empty without Tachograph."""
     systems = {name: figures for name, figures in queries["systems"].items() if name != BEFORE}
     if OURS not in systems:
         return []
@@ -81,9 +81,9 @@ def report(queries: dict) -> str:
     failed = [f"- {TITLES[name]}: failed: {why}" for name, why in queries["failed"].items()]
     text = f"""## (queries) Repeated and sliding questions, all cores
 
-{queries["title"]}; load average after it {queries["load_average_after"]}. Median ms with the client: `single-groupby-5-8-1`
-(light), the same asked again and a minute later each time with the cache of the system, and `double-groupby-all` over the
-day (heavy), computed.
+{queries["title"]}; load average after it {queries["load_average_after"]}. Median ms, including the client:
+`single-groupby-5-8-1` computed (light), with the cache of the system asked again (repeated) or for a minute later each time
+(sliding); `double-groupby-all` over the day, computed (heavy).
 
 {rows(COLUMNS)}
 

@@ -1,4 +1,4 @@
-"""The order of part C: all systems get the data of a fleet, then each question is asked of all systems in turn."""
+"""The order of the work `queries`: one system after the other gets the data of a fleet and all questions, and stops."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(hosts: int, seed: int, cache: Path, folder: Path, kinds: list[type[System]]) -> dict:
-    """Prometheus takes no line protocol, and has no cache; it does not take part."""
+    """The figures of each system. Prometheus takes no part: it has no line protocol and no cache."""
     dataset = devops(hosts, HOURS, seed)
     print(f"queries: {dataset.title}", flush=True)
     costs, failed = {}, {}

@@ -71,10 +71,7 @@ public final class ThreadBuffer extends Ring {
 
     private int skippedAt;
 
-    /**
-     * Number of the latest unrecorded call that is not inside another unrecorded call; increases
-     * with each such call.
-     */
+    /** Serial number of the latest unrecorded call that is not inside another unrecorded one. */
     private int leftOutNumber;
 
     /**
@@ -291,8 +288,7 @@ public final class ThreadBuffer extends Ring {
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
         int needed = (isRenamed ? 1 : 0) + (attached != null ? 1 : 0);
-        // Space is checked first: a call without space is dropped, and the gate does not decide
-        // about it.
+        // Space is checked first: the gate must not decide about a call that is dropped.
         if (needed > 0 && !objectsFit(needed)) {
             return false;
         }
