@@ -48,6 +48,7 @@ mod fold;
 mod format;
 mod functions;
 mod grid;
+mod joined;
 mod label_room;
 mod labels;
 mod limits;

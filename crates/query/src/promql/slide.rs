@@ -28,7 +28,8 @@ use crate::Error;
 
 use super::STALE;
 use super::digest::Digest;
-use super::series::{At, Cursor, Passed, Piece, Run};
+use super::joined::Joined;
+use super::series::{Cursor, Passed, Piece};
 use super::window::{Bounds, Frame, Visits};
 
 /// The panes of the current window, each with its end. A pane is removed when the window starts at or after the end of
@@ -308,41 +309,6 @@ fn join<D: Digest>(all: &mut Option<D>, later: D) {
     }
 }
 
-/// Adjacent runs of samples as one run. A single run is not copied.
-enum Joined<'s> {
-    None,
-    One(Run<'s>),
-    Several(Vec<Timestamp>, Vec<f64>),
-}
-
-impl<'s> Joined<'s> {
-    fn add(&mut self, next: Run<'s>) {
-        let copy = |run: &Run<'s>, at: &mut Vec<Timestamp>, values: &mut Vec<f64>| {
-            at.extend(run.iter().map(|(at, _)| at));
-            values.extend_from_slice(run.values);
-        };
-        match self {
-            Self::None => *self = Self::One(next),
-            Self::One(first) => {
-                let samples = 2 * (first.values.len() + next.values.len());
-                let (mut at, mut values) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
-                copy(first, &mut at, &mut values);
-                copy(&next, &mut at, &mut values);
-                *self = Self::Several(at, values);
-            }
-            Self::Several(at, values) => copy(&next, at, values),
-        }
-    }
-
-    fn digest<D: Digest>(&self) -> Option<D> {
-        match self {
-            Self::None => None,
-            Self::One(run) => Some(D::of(run)),
-            Self::Several(at, values) => Some(D::of(&Run { at: At::Explicit(at), values })),
-        }
-    }
-}
-
 pub fn cut() -> Error {
     Error::execution("internal: a window cuts a summary")
 }
@@ -510,6 +476,8 @@ mod tests {
             same_bits::<Deviation>(&pieces, windows, changes, |deviation, _, _| Some(deviation.end()))?;
             same_bits::<Counter>(&pieces, windows, changes, |counter, _, _| Some(counter.lost.total()))?;
             same_bits::<Area>(&pieces, windows, changes, |area, _, _| Some(area.area.total()))?;
+            same_bits::<Moments>(&pieces, windows, changes, |line, _, _| Some(line.slope()))?;
+            same_bits::<Fit>(&pieces, windows, changes, |fit, _, _| fit.slope_error())?;
         }
 
         #[test]
