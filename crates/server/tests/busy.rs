@@ -174,3 +174,19 @@ fn one_merge_request_runs_one_waits_and_further_ones_are_refused() {
     });
     assert_eq!(status(&ask(at, "POST", "/api/v1/admin/merge", "")), "200");
 }
+
+#[test]
+fn a_body_whose_records_exceed_the_memory_of_one_batch_is_kept_in_parts() {
+    let options = Options { seal_bytes: 20_000, open_bytes_max: 60_000, ..Options::default() };
+    let server = Inside::start_with(Arc::new(MemoryDriver::new()), options, Settings::default());
+    let at = server.http;
+    let lines: String = (1..=5_000).map(|time| format!("x v={time} {time}000000000\n")).collect();
+    let body = format!("{lines}broken\n");
+    let answer = ask(at, "POST", "/write?precision=ns", &lines);
+    assert_eq!(status(&answer), "204", "{answer}");
+    let answer = ask(at, "POST", "/write?precision=ns", &body);
+    assert_eq!(status(&answer), "400", "{answer}");
+    assert!(answer.contains("1 refused, the others are kept: line 5001"), "{answer}");
+    let count = ask(at, "GET", "/api/v1/query?time=5000&query=count_over_time(x_v[2h])", "");
+    assert!(count.contains("\"5000\""), "{count}");
+}

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
 use tacho_model::{
-    AttributeValue, Batch, EntrySeries, ExecutionSeries, Kind, Labels, SampleSeries, Segment, SegmentError,
-    SeriesId,
+    AttributeValue, Batch, Entry, EntrySeries, ExecutionSeries, Kind, Labels, SampleSeries, Segment,
+    SegmentError, SeriesId,
 };
 
 use crate::index::{Admission, Bounds, Index};
@@ -191,6 +191,11 @@ impl Arrival {
         Self { origin, batch }
     }
 
+    /// The records, for a new division into batches.
+    pub fn into_batch(self) -> Batch {
+        Arc::unwrap_or_clone(self.batch)
+    }
+
     /// Series that have samples.
     pub fn samples(&self) -> impl Iterator<Item = (SeriesId, &SampleSeries)> {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
@@ -216,12 +221,9 @@ impl Arrival {
 
     /// Estimated memory of the waiting records, bytes. The memtable takes about the same.
     pub fn bytes(&self) -> usize {
-        let samples: usize = self.samples().map(|(_, s)| 64 + 16 * s.samples.len()).sum();
-        let bodies = self.entries().flat_map(|(_, s)| &s.entries);
-        let entries: usize = bodies.map(|e| 64 + e.body.as_bytes().len()).sum();
-        let segments = self.executions().flat_map(|(_, s)| &s.segments);
-        let executions: usize =
-            segments.map(|s| 200 + 16 * (s.events.len() + s.carried.len()) + 64 * s.attributes.len()).sum();
+        let samples: usize = self.samples().map(|(_, s)| SERIES_BYTES + SAMPLE_BYTES * s.samples.len()).sum();
+        let entries: usize = self.entries().flat_map(|(_, s)| &s.entries).map(entry_bytes).sum();
+        let executions: usize = self.executions().map(|(_, s)| execution_bytes(s)).sum();
         samples + entries + executions
     }
 
@@ -229,6 +231,21 @@ impl Arrival {
     pub fn counts(&self) -> [usize; 3] {
         self.batch.counts()
     }
+}
+
+/// Estimated memory of a series of samples and of each of its samples, bytes.
+pub const SERIES_BYTES: usize = 64;
+pub const SAMPLE_BYTES: usize = 16;
+
+/// Estimated memory of an entry, bytes.
+pub fn entry_bytes(entry: &Entry) -> usize {
+    64 + entry.body.as_bytes().len()
+}
+
+/// Estimated memory of the segments of a series, bytes.
+pub fn execution_bytes(series: &ExecutionSeries) -> usize {
+    let of_segment = |s: &Segment| 200 + 16 * (s.events.len() + s.carried.len()) + 64 * s.attributes.len();
+    series.segments.iter().map(of_segment).sum()
 }
 
 fn check_entries(series: &EntrySeries) -> Result<()> {

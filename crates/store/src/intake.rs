@@ -83,11 +83,22 @@ impl Intake {
             return Err(error);
         }
         let bytes = arrival.bytes();
-        let batch_bytes_max = self.budget.max() / 4;
+        let batch_bytes_max = self.batch_bytes_max();
         if bytes > batch_bytes_max {
-            return Err(Error::invalid(format!("batch of {bytes} bytes is over {batch_bytes_max}")));
+            let message = format!("batch of {bytes} bytes is over {batch_bytes_max}: send it in parts");
+            return Err(Error::invalid(message));
         }
         self.budget.reserve(bytes).ok_or_else(|| self.full())
+    }
+
+    /// Limit on the estimated memory of one batch of the journal, bytes.
+    pub fn batch_bytes_max(&self) -> usize {
+        self.budget.max() / 4
+    }
+
+    /// Whether memory for a checked batch is free now.
+    pub fn has_room(&self, arrival: &Arrival) -> bool {
+        self.budget.used().saturating_add(arrival.bytes()) <= self.budget.max()
     }
 
     fn full(&self) -> Error {

@@ -58,6 +58,7 @@ pub mod memory;
 mod memtable;
 pub mod mutation;
 mod options;
+mod parts;
 pub mod pin;
 pub mod policy;
 mod read;

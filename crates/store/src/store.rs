@@ -3,6 +3,8 @@
 //! Path of one record. Before: `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch. After:
 //! `intake.rs` checks the batch and `commit.rs` writes it to the journal.
 
+mod keep;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,11 +16,10 @@ use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, 
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::answer::SampleAnswer;
-use crate::arrival::{Appended, Arrival, Origin};
+use crate::arrival::{Appended, Origin};
 use crate::assemble::assemble;
-use crate::budget::Reservation;
 use crate::changes::Changes;
-use crate::commit::{self, Append, Command, Committer, Sealed, closed};
+use crate::commit::{self, Command, Committer, Sealed, closed};
 use crate::damage::{Damages, Read};
 use crate::disk::Disk;
 use crate::driver::{Driver, Health, Info};
@@ -129,15 +130,16 @@ impl Store {
     }
 
     /// Stores a batch. When this returns `Ok`, the batch is on disk. Series that a limit refused are not stored: the answer
-    /// counts them and names the first ones. On an error, no part of the batch is stored. Pass an `Arc` to keep a copy for a
-    /// repetition. An empty batch with an origin marks its frames as accepted.
+    /// counts them and names the first ones. On an error, no part of the batch is stored, with one exception: a batch without
+    /// origin that takes more than a quarter of the memory budget is stored in parts (`store/keep.rs`). Pass an `Arc` to keep a
+    /// copy for a repetition. An empty batch with an origin marks its frames as accepted.
     ///
     /// Frames of one session may arrive in any order. A frame whose number is below the highest one is stored if its number
     /// is a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit, when the batch takes more than a quarter of the memory budget, or when only some
-    /// of its frames were stored before; `Full` when the sender should wait; `StorageFull` when the disk is full; `Io` when the
+    /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget, or
+    /// when only some of its frames were stored before; `Full` when the sender should wait; `StorageFull` when the disk is full; `Io` when the
     /// journal cannot be written; `Closed` when the store is closed or its journal's thread has ended.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
@@ -159,19 +161,6 @@ impl Store {
             self.keep(batch, origin, chunks).await?;
         }
         Ok(Appended::Partly(refused))
-    }
-
-    async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>, chunks: Reservation) -> Result<Appended> {
-        // Held until the answer arrives, so that the batch is freed by this thread and not by the journal's thread.
-        let held = batch.clone();
-        let arrival = Arrival::check(batch, origin)?;
-        let reservation = self.intake.reserve(&arrival)?;
-        let (reply, answer) = oneshot::channel();
-        let append = Append { arrival, reservation, chunks, reply };
-        self.command(Command::Append(append))?;
-        let appended = answer.await.map_err(|_| closed())?;
-        drop(held);
-        appended
     }
 
     /// The last frame number of a session that is on disk; 0 if there is none.

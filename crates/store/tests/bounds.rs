@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use common::{Bench, batch, entries, labels, origin, samples, values};
 use tacho_model::{Batch, Kind, Labels, Matcher, Sample, SampleSeries, TimeRange, Value};
-use tacho_store::{Appended, MemoryDriver, Options};
+use tacho_store::disk::FaultyDisk;
+use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
 
 #[tokio::test]
 async fn a_label_with_too_many_values_is_refused_alone() {
@@ -142,4 +144,63 @@ async fn scattered_records_seal_a_generation_before_it_makes_too_many_chunks() {
     assert!(store.stats().seals_by_size >= 2, "{:?}", store.stats());
     store.flush().await.unwrap();
     assert_eq!(values(&store, "m", TimeRange::ALL).await.len(), 11_000);
+}
+
+/// Samples that take 8 bytes each in the journal.
+fn irregular(name: &str, count: i64) -> Batch {
+    let points: Vec<(i64, f64)> = (0..count).map(|at| (at, (at as f64).sqrt())).collect();
+    samples(name, &points)
+}
+
+#[tokio::test]
+async fn a_batch_larger_than_the_memory_budget_is_kept_in_parts() {
+    let options = Options { seal_bytes: 20_000, open_bytes_max: 60_000, ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    let all = batch([
+        irregular("a", 5_000),
+        irregular("b", 10),
+        irregular("c", 2_000),
+        entries("log", &[(1, "x")]),
+    ]);
+    let error = store.append(all.clone(), origin(1, 1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(error.to_string(), "batch of 112417 bytes is over 15000: send it in parts");
+    assert_eq!(store.append(all, None).await.unwrap(), Appended::Stored);
+    drop(store);
+    let store = bench.open().await;
+    for flushed in [false, true] {
+        if flushed {
+            store.flush().await.unwrap();
+        }
+        for (name, count) in [("a", 5_000), ("b", 10), ("c", 2_000)] {
+            let values = common::values(&store, name, TimeRange::ALL).await;
+            assert!(values.len() == count && values.iter().all(|(at, value)| *value == (*at as f64).sqrt()));
+        }
+        assert_eq!(common::texts(&store, "log").await, [(1, "x".to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn the_failure_of_a_later_part_states_the_stored_parts_and_a_repetition_stores_all() {
+    let disk = FaultyDisk::default();
+    let options = Options {
+        seal_bytes: 20_000,
+        open_bytes_max: 60_000,
+        disk: Arc::new(disk.clone()),
+        ..Options::default()
+    };
+    // A flush would remove a journal, which frees space.
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let bench = Bench::with(driver.clone(), options);
+    let store = bench.open().await;
+    driver.freeze();
+    disk.set_space(10_000);
+    let error = store.append(irregular("a", 3_000), None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    assert!(error.to_string().contains("parts of the batch that are stored 1"), "{error}");
+    disk.set_space(u64::MAX);
+    driver.thaw();
+    store.append(irregular("a", 3_000), None).await.unwrap();
+    assert_eq!(common::values(&store, "a", TimeRange::ALL).await.len(), 3_000);
 }

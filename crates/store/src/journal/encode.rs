@@ -183,7 +183,8 @@ impl Encoder {
         let definitions = before..self.payload.len();
         self.payload.extend_from_slice(&self.blocks);
         if self.payload.len() > RECORD_BYTES_MAX {
-            let message = format!("batch of {} bytes is over {RECORD_BYTES_MAX}", self.payload.len());
+            let bytes = self.payload.len();
+            let message = format!("batch of {bytes} bytes is over {RECORD_BYTES_MAX}: send it in parts");
             self.rollback_to(mark);
             return Err(Error::invalid(message));
         }
