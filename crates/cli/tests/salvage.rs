@@ -7,6 +7,8 @@ mod filled;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair, unlocked};
@@ -30,6 +32,46 @@ fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
         driver.keys(Table::Series, &mut each).await.unwrap();
     });
     found
+}
+
+/// The directory has a torn end and records in its journal, so a start that opens it changes files.
+#[test]
+fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    for round in 0..2 {
+        assert_eq!(server.post("/write", &[], format!("m value={round} {START}").as_bytes()).status, 204);
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    }
+    assert_eq!(server.post("/write", &[], format!("m value=3 {}", START + SECOND).as_bytes()).status, 204);
+    server.kill();
+    std::fs::File::options().append(true).open(data.join(SEGMENT)).unwrap().write_all(&[7; 700]).unwrap();
+    let found = || {
+        let is_lock = |path: &PathBuf| path.file_name().is_some_and(|name| name == "LOCK");
+        let contents = contents(&data).into_iter().filter(|(path, _)| !is_lock(path));
+        (tree(&data), contents.collect::<Vec<_>>())
+    };
+    let probes = data.join("probes.json");
+    std::fs::write(&probes, "{").unwrap();
+    let before = found();
+    let (code, stderr) = refused_start(&data);
+    assert!(code == Some(1) && stderr.contains("cannot use the rules for probes in"), "{stderr}");
+    assert!(found() == before, "{stderr}");
+    std::fs::remove_file(&probes).unwrap();
+
+    let before = found();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, free) = (taken.local_addr().unwrap().to_string(), "127.0.0.1:0");
+    for [http, records, key] in [[&address, free, "http"], [free, &address, "records"]] {
+        let at = ["serve", "--http", http, "--records", records, "--data"];
+        let (code, _, stderr) = run(&[&at[..], &[data.to_str().unwrap()]].concat());
+        assert!(code == Some(1) && stderr.contains(&format!("cannot listen on {key} {address}")), "{stderr}");
+        assert!(found() == before, "{stderr}");
+    }
+    let server = Server::start(&data);
+    assert!(found() != before, "the start changed nothing");
+    assert_eq!(server.stop().code(), Some(0));
 }
 
 #[test]

@@ -40,20 +40,43 @@ pub async fn open_with(
     options: Options,
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
-    refuse_incomplete(data)?;
-    let lock = DirectoryLock::acquire(data)?;
-    upgrade::refuse_newer(data)?;
-    disk::warn_if_shared(data);
-    let (chunks, journal) = (data.join("chunks"), data.join("journal"));
-    if !Embedded::has_rows(&chunks)? {
-        refuse_emptied(&journal)?;
+    Locked::acquire(data)?.open(options, clock).await
+}
+
+/// A data directory that this process may open. Only its lock file has changed.
+pub struct Locked<'d> {
+    data: &'d Path,
+    lock: DirectoryLock,
+}
+
+impl<'d> Locked<'d> {
+    /// Locks a data directory. Creates it if it does not exist.
+    pub fn acquire(data: &'d Path) -> Result<Self, tacho_store::Error> {
+        refuse_incomplete(data)?;
+        let lock = DirectoryLock::acquire(data)?;
+        upgrade::refuse_newer(data)?;
+        disk::warn_if_shared(data);
+        Ok(Self { data, lock })
     }
-    let surveyed = Surveyed::read(&chunks).await?;
-    // A refused start changes nothing.
-    refuse_gaps(surveyed.driver(), &journal).await?;
-    let driver = Arc::new(surveyed.open().await?);
-    let store = Store::open(driver, &journal, options, clock).await?;
-    // Snapshots are not removed earlier, so that a directory of a newer version stays unchanged.
-    snapshots::remove_all(data);
-    Ok((store, lock))
+
+    /// Opens the directory.
+    pub async fn open(
+        self,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
+        let Self { data, lock } = self;
+        let (chunks, journal) = (data.join("chunks"), data.join("journal"));
+        if !Embedded::has_rows(&chunks)? {
+            refuse_emptied(&journal)?;
+        }
+        let surveyed = Surveyed::read(&chunks).await?;
+        // A refused start changes nothing.
+        refuse_gaps(surveyed.driver(), &journal).await?;
+        let driver = Arc::new(surveyed.open().await?);
+        let store = Store::open(driver, &journal, options, clock).await?;
+        // Snapshots are not removed earlier, so that a directory of a newer version stays unchanged.
+        snapshots::remove_all(data);
+        Ok((store, lock))
+    }
 }

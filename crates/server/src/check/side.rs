@@ -56,8 +56,8 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
     let side = |name: &str, why: String, effect| {
         Finding::new(FindingKind::SideFileDamaged, Place::file(name), why).effect(effect)
     };
-    if let Err(why) = control::check(data) {
-        findings.push(side("probes.json", why, "the server does not start"));
+    if let Err(unusable) = control::check(data) {
+        findings.push(side("probes.json", unusable.cause, "the server does not start"));
     }
     if let access::file::Found::Broken(why) = access::file::read(data) {
         findings.push(side("tokens", why, "the server refuses every request that needs a token"));

@@ -24,7 +24,7 @@ pub(super) struct File(PathBuf);
 #[error("cannot use the rules for probes in {}: {cause}", .path.display())]
 pub struct Unusable {
     pub path: PathBuf,
-    cause: String,
+    pub cause: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,15 +41,17 @@ impl File {
 
     /// The rules in their order. Empty if there is no file.
     pub(super) fn read(&self) -> Result<Vec<Rule>, Unusable> {
-        let content = versioned::read::<Content>(&self.0, VERSION);
+        self.rules(versioned::read(&self.0, VERSION))
+    }
+
+    fn rules(&self, content: Result<Option<Content>, String>) -> Result<Vec<Rule>, Unusable> {
         let rules = content.and_then(|content| content.map_or(Ok(Vec::new()), check));
         rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
     /// Checks whether the file can be read. Changes nothing.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let content = versioned::look::<Content>(&self.0, VERSION)?;
-        content.map_or(Ok(()), |content| check(content).map(drop))
+    pub(super) fn check(&self) -> Result<(), Unusable> {
+        self.rules(versioned::look(&self.0, VERSION)).map(drop)
     }
 
     /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is

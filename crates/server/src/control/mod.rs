@@ -76,7 +76,10 @@ pub enum ChangeError {
 }
 
 /// Checks whether the rules of a data directory can be read. Changes nothing.
-pub fn check(data: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// When the file of rules exists and cannot be used.
+pub fn check(data: &Path) -> Result<(), Unusable> {
     file::File::of(data).check()
 }
 
