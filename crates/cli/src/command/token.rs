@@ -122,8 +122,7 @@ impl Data {
     }
 
     fn records(&self) -> Result<Vec<Record>, Failure> {
-        let path = self.path();
-        file::list(&path).map_err(|cause| Failure::new(format!("{}: {cause}", file::path(&path).display())))
+        file::list(&self.path()).map_err(Failure::new)
     }
 
     /// The record with this name.

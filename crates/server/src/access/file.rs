@@ -73,7 +73,7 @@ pub fn read(data: &Path) -> Found {
     }
     match records(data) {
         Ok(records) => tokens(&records).map_or_else(Found::Broken, Found::Tokens),
-        Err(cause) => Found::Broken(format!("{}: {cause}", path(data).display())),
+        Err(cause) => Found::Broken(cause),
     }
 }
 
@@ -101,30 +101,43 @@ pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
     versioned::encode(&content).map_err(|error| error.to_string())
 }
 
+/// How to continue after the file was lost. While it is there and cannot be read, `tacho token add` changes nothing, so that a file
+/// of a newer version, or one that a user can mend, is not overwritten.
+const REMEDY: &str = "restore it, or move it away and add new tokens with `tacho token add`";
+
 /// The records of the file.
 ///
 /// # Errors
-/// The reason why the file cannot be read. A missing file is an error.
+/// The file, the reason why it cannot be read, and the remedy. A missing file is an error.
 fn records(data: &Path) -> Result<Vec<Record>, String> {
-    let content: Option<Content> = versioned::look(&path(data), VERSION)?;
-    let missing =
-        || "the file is missing, although tokens were in use: restore it, or add a token".to_owned();
-    let records = content.ok_or_else(missing)?.tokens;
+    let path = path(data);
+    let unusable = |cause: String| format!("{}: {cause}: {REMEDY}", path.display());
+    let content: Option<Content> = versioned::look(&path, VERSION).map_err(unusable)?;
+    let records = content.ok_or_else(|| missing(&path))?.tokens;
     if records.len() > TOKENS_MAX {
-        return Err(format!("it has {} tokens, at most {TOKENS_MAX} are allowed", records.len()));
+        return Err(unusable(format!("it has {} tokens, at most {TOKENS_MAX} are allowed", records.len())));
     }
     Ok(records)
+}
+
+/// The message about a file whose content is missing.
+fn missing(path: &Path) -> String {
+    let path_shown = path.display();
+    if std::fs::symlink_metadata(path).is_ok() {
+        return format!("{path_shown}: it is a link to a file that is missing: {REMEDY}");
+    }
+    format!("{path_shown}: the file is missing, although tokens were in use: restore it, or add a token")
 }
 
 /// The records of the file, for a command. An empty list if there is no file.
 ///
 /// # Errors
-/// The reason why the file cannot be used.
+/// The file, the reason why it cannot be used, and the remedy.
 pub fn list(data: &Path) -> Result<Vec<Record>, String> {
     // A missing file has no tokens, with or without a marker. A dangling link cannot be used.
     match std::fs::symlink_metadata(path(data)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(format!("{}: {error}", path(data).display())),
         Ok(_) => records(data),
     }
 }
@@ -140,7 +153,7 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
     let locked = own_file().read(true).write(true).create(true).truncate(false).open(&lock);
     let locked = locked.and_then(|file| file.lock().map(|()| file)).map_err(|error| in_file(&lock, error))?;
     let path = path(data);
-    let mut tokens = list(data).map_err(|cause| format!("{}: {cause}", path.display()))?;
+    let mut tokens = list(data)?;
     let done = edit(&mut tokens)?;
     if tokens.len() > TOKENS_MAX {
         return Err(format!("there are {TOKENS_MAX} tokens already: revoke unused ones"));
@@ -262,6 +275,32 @@ mod tests {
         std::fs::remove_file(path(data)).unwrap();
         std::fs::create_dir(path(data)).unwrap();
         assert!(is_broken(data) && add(data, "b").is_err(), "a directory");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named_with_a_remedy_that_works() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        let moved = data.join("moved");
+        let remedy = "restore it, or move it away and add new tokens with `tacho token add`";
+        let damage = |bytes: &'static str| move |path: &Path| std::fs::write(path, bytes).unwrap();
+        let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
+        let cases: [(&dyn Fn(&Path), &str); 3] = [
+            (&damage(""), "EOF while parsing a value at line 1 column 0"),
+            (&damage("{\n  x"), "key must be a string at line 2 column 3"),
+            (&link, "it is a link to a file that is missing"),
+        ];
+        for (damage, cause) in cases {
+            damage(&path(data));
+            let expect = format!("{}: {cause}: {remedy}", path(data).display());
+            assert_eq!(add(data, "a").unwrap_err(), expect);
+            assert_eq!(list(data).unwrap_err(), expect);
+            assert_eq!(read(data), Found::Broken(expect));
+            std::fs::rename(path(data), &moved).unwrap();
+            add(data, "a").unwrap();
+            assert!(matches!(read(data), Found::Tokens(_)), "{cause}");
+            std::fs::remove_file(path(data)).unwrap();
+        }
     }
 
     #[test]
