@@ -186,6 +186,30 @@ async fn a_missing_end_is_accepted_if_an_operator_permits_it() {
 }
 
 #[tokio::test]
+async fn the_rest_of_an_acknowledged_batch_is_copied_before_the_cut_that_an_operator_permits() {
+    for missing in [1, 40] {
+        let bench = Bench::quick();
+        let (files, ends) = three_batches(&bench).await;
+        cut(&bench, &files, ends[3] - MARK_BYTES - missing);
+        let damaged = std::fs::read(&bench.segments()[0]).unwrap();
+        std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+        for start in 0..3 {
+            let driver = bench.open().await;
+            assert_eq!(keys(&driver).await, [1, 2, 11, 12], "start {start}");
+            let health = driver.health();
+            assert_eq!((health.damaged.len(), health.torn_ends.len()), (0, 1), "start {start}: {health:?}");
+            let offset: usize =
+                health.torn_ends[0].strip_prefix("00000001.segment.torn-").unwrap().parse().unwrap();
+            let copy = bench.directory.path().join("quarantine").join(&health.torn_ends[0]);
+            assert!(
+                std::fs::read(copy).unwrap() == damaged[offset..] && offset < damaged.len(),
+                "start {start}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_failed_record_of_the_end_affects_no_row() {
     let bench = Bench::quick();
     let driver = bench.open().await;

@@ -41,6 +41,8 @@ pub struct Survey {
     pub quarantine: Vec<String>,
     /// Bytes of the growing segment that were on disk.
     end: Option<End>,
+    /// Lengths that were on disk according to the manifest and `END`, if an operator has permitted that parts are missing.
+    permitted: BTreeMap<u32, u64>,
 }
 
 impl Survey {
@@ -59,6 +61,10 @@ impl Survey {
         let present = list(disk, directory)?;
         let quarantine = quarantine::list(disk, directory)?;
         let is_accepted = exists(disk, &directory.join(LOST)).unwrap_or(false);
+        let permitted = match is_accepted {
+            true => lengths(found.manifest.as_ref(), end),
+            false => BTreeMap::new(),
+        };
         match &mut found.manifest {
             Some(manifest) if is_accepted => accept_files(directory, manifest, &present),
             Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
@@ -88,6 +94,7 @@ impl Survey {
             unread: Vec::new(),
             quarantine,
             end: end.filter(|_| !is_accepted),
+            permitted,
         };
         let newest = last_begun(&survey.manifest, present.iter().map(|(number, bytes)| (*number, *bytes)));
         for number in present.into_keys() {
@@ -138,6 +145,11 @@ impl Survey {
             // Only the growing segment needs its index in memory, and there may be many other segments.
             scanned.index = IndexBuilder::default();
         }
+        if let Loaded::Scanned(scanned) = &mut loaded {
+            // The start cuts these bytes off, because the file ends within them. They were acknowledged, so a copy is kept.
+            let stated = self.permitted.get(&number).copied().unwrap_or(0);
+            scanned.doubtful |= scanned.torn > 0 && stated > scanned.length;
+        }
         if let Some(damage) = loaded.damage() {
             damage.log(&path);
         }
@@ -170,6 +182,17 @@ fn stated_end(disk: &dyn Disk, directory: &Path) -> Option<End> {
             None
         }
     }
+}
+
+/// The length of each segment that was on disk, according to the manifest and `END`.
+fn lengths(manifest: Option<&Manifest>, end: Option<End>) -> BTreeMap<u32, u64> {
+    let files = manifest.into_iter().flat_map(|manifest| &manifest.files);
+    let mut lengths: BTreeMap<u32, u64> = files.map(|(number, known)| (*number, known.bytes)).collect();
+    if let Some(End { number, bytes }) = end {
+        let length = lengths.entry(number).or_default();
+        *length = bytes.max(*length);
+    }
+    lengths
 }
 
 /// Adds the missing ends of segments that earlier starts found.
