@@ -75,6 +75,40 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
 }
 
 #[test]
+fn check_and_log_agree_that_a_damaged_header_of_a_journal_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    assert_eq!(server.post("/write", &[], format!("m value=1 {START}").as_bytes()).status, 204);
+    server.kill();
+    let path = journal(&data);
+    spoil(&path);
+    let (code, findings, _) = check(&data, &[]);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let expect = format!(
+        "\"header-damaged\" \"journal/{name}\" \"one of two headers is damaged: not a journal file\""
+    );
+    assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (1, vec![expect], vec![]));
+    assert_eq!(findings[0]["remedy"], "nothing is lost; tacho repair writes new files");
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    let shown = server.get(&format!("/api/v1/query?query=m&time={}", START / SECOND)).text();
+    assert!(shown.contains("\"1\"") && !shown.contains("warnings"), "{shown}");
+    let (_, log) = server.stop_with_log();
+    assert!(log.contains("one of two headers of the journal is damaged, nothing is lost"), "{log}");
+    assert!(!log.contains("record skipped"), "{log}");
+    let (code, findings, _) = check(&data, &[]);
+    assert_eq!(
+        (code, of(&findings, "damage"), of(&findings, "warning")),
+        (0, vec![], vec![]),
+        "{findings:?}"
+    );
+    let kept = findings.iter().find(|found| found["kind"] == "leftover").unwrap();
+    assert!(kept["file"].as_str().unwrap().starts_with("journal/quarantine/"), "{kept}");
+    assert_eq!(kept["remedy"], "nothing is lost: remove the file from quarantine/");
+}
+
+#[test]
 fn lost_labels_of_a_group_are_restored_from_a_journal() {
     let place = tempfile::tempdir().unwrap();
     let (data, damaged, into) =

@@ -442,7 +442,11 @@ impl Recovery<'_> {
     fn report(&mut self, found: &Found, contents: &Contents) {
         let path = found.path.display();
         for (offset, reason) in &contents.damaged {
-            tracing::error!(%path, offset, reason, "damaged journal record skipped, file will be kept");
+            if contents.is_one_header(*offset) {
+                tracing::error!(%path, reason, "one of two headers of the journal is damaged, nothing is lost, file will be kept");
+            } else {
+                tracing::error!(%path, offset, reason, "damaged journal record skipped, file will be kept");
+            }
         }
         if contents.torn > 0 {
             let (offset, bytes) = (contents.length, contents.torn);

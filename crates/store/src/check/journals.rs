@@ -262,8 +262,7 @@ impl Journals {
             return vec![Finding::new(kind, Place::range(name, 0, contents.torn), why)];
         }
         for (offset, why) in &contents.damaged {
-            let is_header = *offset == 0 && contents.header.is_some();
-            findings.push(if is_header {
+            findings.push(if contents.is_one_header(*offset) {
                 let why = format!("one of two headers is damaged: {why}");
                 Finding::new(FindingKind::HeaderDamaged, at(*offset), why)
             } else {
@@ -332,6 +331,12 @@ fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
         None => journal::read(&RealDisk, path, |_| {}).map(|contents| contents.lack()),
     };
     match lack.map(|lack| lack.reason(generation)) {
+        Ok(None) if has_only_a_damaged_header(path) => Finding::new(
+            FindingKind::Leftover,
+            place,
+            "kept because one of its two headers is damaged; none of its records is missing",
+        )
+        .remedy("nothing is lost: remove the file from quarantine/"),
         Ok(None) => Finding::new(
             FindingKind::EndDoubtful,
             place,
@@ -342,6 +347,13 @@ fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
         Err(error) => Finding::new(FindingKind::Quarantined, place, error)
             .effect("every answer warns that records may be missing"),
     }
+}
+
+/// Whether a journal was kept only because one of its two headers is damaged.
+fn has_only_a_damaged_header(path: &Path) -> bool {
+    let contents = journal::read(&RealDisk, path, |_| {});
+    let is_header = |contents: &Contents| contents.damaged.iter().all(|(at, _)| contents.is_one_header(*at));
+    contents.is_ok_and(|contents| !contents.doubtful && !contents.damaged.is_empty() && is_header(&contents))
 }
 
 #[cfg(test)]

@@ -49,6 +49,13 @@ pub struct Contents {
     pub doubtful: bool,
 }
 
+impl Contents {
+    /// Whether the damaged place at this offset is one of the two headers. The other one has the same facts.
+    pub const fn is_one_header(&self, offset: u64) -> bool {
+        offset == 0 && self.header.is_some()
+    }
+}
+
 /// Acknowledged ranges of a file that cannot be read. Their content is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
