@@ -63,8 +63,9 @@ impl Extent {
         if first > last {
             return None;
         }
+        let kind = if self.reach.uses_summaries { Change::Chunks } else { Change::Samples };
         let (mut from_start, mut to_end) = (Some(last), Some(first));
-        for TimeRange { start, end } in self.changed(TimeRange::new(first, last), changes, expired)? {
+        for TimeRange { start, end } in self.changed(TimeRange::new(first, last), (changes, kind), expired)? {
             // The steps of the results that depend on a changed time: from the first step at or after `low` to the last one
             // before `high`.
             let low = start.saturating_sub(self.reach.after).max(first);
@@ -91,13 +92,27 @@ impl Extent {
         Some(Usable { steps, missing })
     }
 
+    /// All steps of the question, if a limit on samples refuses them exactly when it refused the steps of the extent. The samples
+    /// that count towards the limit are those of the whole range, also between the windows of two steps, and their number is
+    /// estimated from the chunks. So nothing in the range may have changed, and the steps are not combined with computed ones.
+    pub fn usable_whole(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
+        let is_within = asked.first >= self.steps.first && asked.last <= self.steps.last;
+        let range = TimeRange::new(asked.first, asked.last);
+        let changed = self.changed(range, (changes, Change::Chunks), expired)?;
+        (is_within && changed.is_empty()).then_some(Usable { steps: *asked, missing: None })
+    }
+
     /// The times that changed since the results were read, among those on which the results at `steps` depend. `None` if they are
     /// unknown.
-    fn changed(&self, steps: TimeRange, changes: &Changes, expired: &[Timestamp]) -> Option<Vec<TimeRange>> {
-        let Reach { before, after, uses_summaries } = self.reach;
+    fn changed(
+        &self,
+        steps: TimeRange,
+        (changes, kind): (&Changes, Change),
+        expired: &[Timestamp],
+    ) -> Option<Vec<TimeRange>> {
+        let Reach { before, after, .. } = self.reach;
         let start = steps.start.checked_sub(before)?.checked_add(1)?;
         let reached = TimeRange::new(start, steps.end.checked_add(after)?);
-        let kind = if uses_summaries { Change::Chunks } else { Change::Samples };
         let mut changed = changes.since(self.change, reached, kind);
         if self.expired.len() != expired.len() {
             return None;

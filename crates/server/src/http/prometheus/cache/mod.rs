@@ -40,8 +40,8 @@ struct Key {
     lookback: i64,
     /// The selector of the token. Results of one selector are never used for another one.
     selector: Option<String>,
-    /// The limit of the token. So a token does not get results that its limit refuses.
-    samples_max: usize,
+    /// The limit of the token on samples. A token with a limit does not get results of other limits.
+    samples_max: Option<usize>,
 }
 
 impl Key {
@@ -182,7 +182,10 @@ impl ResultCache {
         // The state of the store is taken before the results are checked, and before missing ones are read.
         let (change, expired) = (view.changes().last(), view.expired_before());
         let extent = self.kept().get(&key);
-        let usable = extent.as_deref().and_then(|extent| extent.usable(&asked, view.changes(), &expired));
+        let usable = extent.as_deref().and_then(|extent| match key.samples_max {
+            None => extent.usable(&asked, view.changes(), &expired),
+            Some(_) => extent.usable_whole(&asked, view.changes(), &expired),
+        });
         let (result, missing, known) = match (extent, usable) {
             (Some(extent), Some(Usable { steps, missing: None })) => {
                 self.figures.hits.add(1);
@@ -216,7 +219,7 @@ impl ResultCache {
             phase: at.start.rem_euclid(step),
             lookback: at.lookback,
             selector,
-            samples_max: at.limits.samples_max,
+            samples_max: access.query_samples_max().map(|_| at.limits.samples_max),
         };
         Some((asked, key))
     }

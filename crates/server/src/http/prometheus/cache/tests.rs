@@ -2,6 +2,7 @@
 //! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
 
 use std::future::poll_fn;
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -22,7 +23,8 @@ use tacho_store::{MemoryDriver, Options, Store};
 
 use super::extent::{Extent, Steps};
 use super::{Key, ResultCache, extent, without_blanks};
-use crate::access::Gate;
+use crate::access::token::{Limits, Record, Role};
+use crate::access::{Gate, file};
 use crate::config::{self, Settings};
 use crate::control::Control;
 use crate::http::app::App;
@@ -79,11 +81,20 @@ struct Model {
     random: Random,
     /// Expression, length of the range and step of each panel.
     panels: Vec<(usize, i64, i64)>,
+    /// The text of a token, if requests need one.
+    token: Option<String>,
+    /// Number of compared answers that a limit refused.
+    refused: usize,
     _directory: tempfile::TempDir,
 }
 
 impl Model {
     async fn new(seed: u64, policies: Policies) -> Self {
+        Self::limited(seed, policies, None).await
+    }
+
+    /// With a limit, all requests have a token with this limit on samples.
+    async fn limited(seed: u64, policies: Policies, samples_max: Option<u64>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().to_owned();
         let settings = Settings { data: Some(data.clone()), ..Settings::default() };
@@ -103,7 +114,8 @@ impl Model {
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
         let record_types = Arc::new(RecordTypes::open(&data));
-        let gate = Gate::open(metrics.clone(), clock.clone());
+        let token = samples_max.map(|max| limited_token(&data, max));
+        let gate = Gate::of(&data, metrics.clone(), clock.clone());
         let app =
             App::new(config, store.clone(), metrics, clock.clone(), control, record_types, (None, gate));
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -113,7 +125,7 @@ impl Model {
             (expression, random.between(1, 40) * step, step)
         };
         let panels = (0..12).map(|_| panel()).collect();
-        Self { app, store, clock, random, panels, _directory: directory }
+        Self { app, store, clock, random, panels, token, refused: 0, _directory: directory }
     }
 
     fn now(&self) -> i64 {
@@ -179,7 +191,11 @@ impl Model {
     async fn response(&self, route: &str, query: &str, more: &str) -> Response {
         let encoded = query.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
         let path = format!("/api/v1/{route}?query={encoded}&{more}");
-        let request = Request::get(path).header("Host", "localhost").body(Body::empty()).unwrap();
+        let mut request = Request::get(path).header("Host", "localhost");
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(Body::empty()).unwrap();
         TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap()
     }
 
@@ -198,6 +214,7 @@ impl Model {
         let text =
             |(status, body): &(StatusCode, Vec<u8>)| format!("{status} {}", String::from_utf8_lossy(body));
         assert_eq!(text(&with), text(&without), "{} of {panel:?} until {end}", EXPRESSIONS[panel.0]);
+        self.refused += usize::from(with.0 == StatusCode::UNPROCESSABLE_ENTITY);
     }
 
     /// Requests by the use of the cache: all steps found, some, none.
@@ -207,7 +224,11 @@ impl Model {
 }
 
 async fn run(seed: u64, policies: Policies) -> [u64; 3] {
-    let mut model = Model::new(seed, policies).await;
+    compare_all(Model::new(seed, policies).await).await.0
+}
+
+/// Returns the uses of the cache, and the number of refused answers.
+async fn compare_all(mut model: Model) -> ([u64; 3], usize) {
     let now = model.now();
     model.write(now - 10 * HOUR, now).await;
     for _ in 0..30 {
@@ -218,7 +239,20 @@ async fn run(seed: u64, policies: Policies) -> [u64; 3] {
     }
     let uses = model.uses();
     model.store.close().await.unwrap();
-    uses
+    (uses, model.refused)
+}
+
+/// Adds a token to a data directory. Returns its text.
+fn limited_token(data: &Path, samples_max: u64) -> String {
+    let limits = Limits { query_samples: Some(samples_max), ..Limits::default() };
+    let created = "2026-11-28T00:00:00Z".to_owned();
+    let (record, text) = Record::new("limited", (vec![Role::Read], None), limits, (created, None)).unwrap();
+    file::change(data, |records| {
+        records.push(record);
+        Ok(())
+    })
+    .unwrap();
+    text
 }
 
 async fn body(response: Response) -> (StatusCode, Vec<u8>) {
@@ -239,6 +273,18 @@ async fn answers_with_and_without_the_cache_have_the_same_bytes() {
     }
     let [hits, partial, misses] = all;
     assert!(hits > misses / 4 && partial > misses / 10, "{hits} hits, {partial} partial, {misses} misses");
+}
+
+#[tokio::test]
+async fn the_limit_of_a_token_on_samples_refuses_the_same_questions_with_and_without_the_cache() {
+    let (mut found, mut refused, mut all) = (0, 0, 0);
+    for (seed, samples_max) in [(51, 400), (52, 1_500), (53, 1_500)] {
+        let model = Model::limited(seed, Policies::default(), Some(samples_max)).await;
+        let (uses, of_model) = compare_all(model).await;
+        (found, refused, all) = (found + uses[0], refused + of_model, all + 300);
+        assert_eq!(uses[1], 0, "kept and computed steps are not combined");
+    }
+    assert!(found > 10 && refused > 30 && refused < all - 30, "{found} hits, {refused} of {all} refused");
 }
 
 #[tokio::test]
@@ -392,7 +438,7 @@ fn blanks_between_the_parts_of_a_query_do_not_matter() {
 
 fn key(text: &str) -> Key {
     let selector = Some("{team=\"a\"}".to_owned());
-    Key { text: text.to_owned(), step: 1, phase: 0, lookback: 300, selector, samples_max: 10 }
+    Key { text: text.to_owned(), step: 1, phase: 0, lookback: 300, selector, samples_max: Some(10) }
 }
 
 fn with_points(points: usize) -> [Series; 1] {
@@ -442,7 +488,8 @@ fn results_are_kept_for_one_selector_and_one_limit() {
     let others = [
         Key { selector: None, ..key("a") },
         Key { selector: Some("{team=\"b\"}".to_owned()), ..key("a") },
-        Key { samples_max: 9, ..key("a") },
+        Key { samples_max: Some(9), ..key("a") },
+        Key { samples_max: None, ..key("a") },
         Key { lookback: 1, ..key("a") },
         Key { phase: 1, ..key("a") },
     ];
