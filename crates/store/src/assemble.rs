@@ -101,7 +101,7 @@ impl State {
         let chunks = Arc::new(Budget::new(options.chunks_max));
         chunks.add(recovered.generations.sealed.iter().map(|g| g.window_changes).sum());
         let generations = Arc::new(Guarded::new(recovered.generations));
-        let changes = Arc::new(Changes::new(options.policies.time_max()));
+        let changes = Arc::new(Changes::new(&options.policies));
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;
         let space = Arc::new(RecordSpace { space, generations: generations.clone(), reserve_bytes });

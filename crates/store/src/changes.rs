@@ -16,6 +16,7 @@ use tacho_model::{TimeRange, Timestamp};
 
 use crate::arrival::Arrival;
 use crate::counters::Count;
+use crate::policy::Policies;
 
 /// Limit on the intervals of a log. It bounds memory and the time of a question.
 const INTERVALS_MAX: usize = 1_024;
@@ -40,6 +41,7 @@ pub struct Changes {
     joined: Count,
     /// Distance, ns, at which a change affects samples: a later sample replaces one whose time a merge has moved this far.
     distance: u64,
+    downsamples: bool,
 }
 
 #[derive(Debug, Default)]
@@ -51,10 +53,15 @@ struct Logs {
 }
 
 impl Changes {
-    /// `time_max` is the limit on how far merges move times, ns. A sample and its copy may both be moved, so changes count at
-    /// twice this distance.
-    pub fn new(time_max: u64) -> Self {
-        Self { distance: time_max.saturating_mul(2), ..Self::default() }
+    /// A merge may move the time of a sample, and that of its copy, so changes count at twice the distance of a move.
+    pub fn new(policies: &Policies) -> Self {
+        let downsamples = !policies.downsampling.is_empty();
+        Self { distance: policies.time_max().saturating_mul(2), downsamples, ..Self::default() }
+    }
+
+    /// Whether merges may downsample series. A read then has a note about them, even if no sample of a result changes.
+    pub const fn downsamples(&self) -> bool {
+        self.downsamples
     }
 
     /// The times of all samples that a change in `range` may affect.
@@ -222,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_change_affects_samples_that_merges_may_have_moved() {
-        let changes = Changes::new(2);
+        let changes = Changes { distance: 4, ..Changes::default() };
         changes.report(Change::Samples, range(10, 10));
         changes.report(Change::Samples, range(i64::MAX - 1, i64::MAX));
         let found = changes.since(0, TimeRange::ALL, Change::Samples);

@@ -297,7 +297,7 @@ impl Fill {
             Some((extent, steps)) => extent::joined(computed, extent.cut(steps)),
         };
         // A merge that downsamples samples between the windows changes no result, but the answer then has a note about them.
-        let may_change = |reach: &Reach| self.view.downsamples() && reach.has_gaps(self.asked.step);
+        let may_change = |reach: &Reach| self.view.changes().downsamples() && reach.has_gaps(self.asked.step);
         match reach {
             Ok(reach) if may_change(&reach) => self.cache.count_not_kept(NotKept::Notes),
             Ok(reach) => {
