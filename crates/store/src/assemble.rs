@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tacho_model::Clock;
 use tokio::sync::watch;
@@ -104,7 +105,9 @@ impl State {
         let changes = Arc::new(Changes::new(options.policies.time_max()));
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;
-        let space = Arc::new(RecordSpace { space, generations: generations.clone(), reserve_bytes });
+        let (generations_of_space, journal_bytes) = (generations.clone(), AtomicU64::default());
+        let space =
+            Arc::new(RecordSpace { space, generations: generations_of_space, reserve_bytes, journal_bytes });
         let clock =
             TrustedClock::new(wall.clone(), options.since_boot, options.clock_bounds, recovered.clock_last);
         Self {

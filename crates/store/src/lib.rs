@@ -71,6 +71,7 @@ pub mod size;
 mod stats;
 mod store;
 pub mod threads;
+mod turns;
 mod upkeep;
 mod waiting;
 
