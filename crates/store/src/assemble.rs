@@ -222,3 +222,14 @@ impl State {
         }
     }
 }
+
+/// Existing series stay readable above the limit. Only new series are refused.
+pub fn warn_if_index_full(index_bytes: usize, options: &Options) {
+    if index_bytes > options.index_bytes_max {
+        tracing::warn!(
+            index_bytes,
+            index_bytes_max = options.index_bytes_max,
+            "the index of series is over its memory limit, new series are refused: raise index_bytes_max or delete series"
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! In which order does the journal's thread commit waiting batches?
 //!
-//! A large batch takes as long as thousands of small ones. Groups of small batches and groups of large batches take turns, so that
-//! small batches do not wait for all large ones.
+//! A large batch takes as long as thousands of small ones. Groups of small batches and groups of large batches take turns, so
+//! that small batches do not wait for all large ones.
 
 use std::collections::VecDeque;
 

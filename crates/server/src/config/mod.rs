@@ -170,8 +170,7 @@ impl Settings {
     }
 
     fn complete(mut self) -> Result<Config, ConfigError> {
-        let policies = Arc::new(self.policies()?);
-        let tls = self.tls()?;
+        let (policies, tls) = (Arc::new(self.policies()?), self.tls()?);
         let usual = Options::default();
         let merge_bytes = self.merge_bytes_per_second.unwrap_or(usual.merge_bytes_per_second);
         if merge_bytes == 0 {
