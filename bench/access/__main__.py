@@ -1,10 +1,10 @@
 """Measures what TLS and tokens cost the server: CPU time per query, per write and per frame of the native protocol.
 
-Four servers run side by side: without TLS and token, with a token, with TLS, and with both. In each round, each work runs on
-all servers one after the other, in a random order. A work sends all its requests to a server on one connection,
-except the last work, which opens a new connection for each query. CPU time is user and system time of the server's process.
-The figures are medians over rounds, and ratios to the server without TLS and token with their 95 % interval. Raw results go
-to `bench-results/access.json`, which is not committed.
+Four servers run side by side: without TLS and token, with a token, with TLS, and with both. In each round, each kind of
+request is sent to one server after the other; the order of the servers is random. All requests of a kind to a server use one
+connection; in the last kind, each query opens a new one. CPU time is user and system time of the server's process.
+A cell of the table has the median over rounds and, in parentheses, the ratio to the server without TLS and token (geometric
+mean of the ratios of the rounds) with its 95 % interval. Raw results go to `bench-results/access.json`, which is not committed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "agent" / "python"))
 
 from tachograph import wire  # noqa: E402
 
-SETUPS = {"without both": (False, False), "token": (True, False), "TLS": (False, True), "both": (True, True)}
+SETUPS = {"neither": (False, False), "token": (True, False), "TLS": (False, True), "both": (True, True)}
 QUERIES = 2_000
 WRITES = 300
 """Fewer than the queries, because each write waits for the disk."""
@@ -123,7 +123,7 @@ class Frames:
             self.reader.push(received)
 
 
-# Each function opens its own connections, because the server closes connections that are silent.
+# Each function opens its own connections, because the server closes silent ones between two rounds.
 
 
 def query(subject: Subject) -> None:
@@ -201,8 +201,8 @@ def row(work: str, runs: list[dict[str, object]]) -> list[str]:
     values = {name: [float(str(one["cpu_us"])) for one in runs if (one["work"], one["setup"]) == (work, name)] for name in SETUPS}
     cells = [work]
     for name, found in values.items():
-        ratio = paired_ratio_interval(found, values["without both"])
-        is_base = name == "without both"
+        ratio = paired_ratio_interval(found, values["neither"])
+        is_base = name == "neither"
         cells.append(f"{median(found):.1f}" + ("" if is_base else f" ({ratio.value:.2f}: {ratio.low:.2f}..{ratio.high:.2f})"))
     return cells
 

@@ -1,7 +1,7 @@
 """Measures `tacho check`, backup, verify and restore next to `cp -r` and `sha256sum` on the same directory.
 
-All programs run one after the other in each round, so that a disturbance affects all of them. The figures are medians. Raw
-results go to `bench-results/backup.json`, which is not committed. The directory is in the page cache.
+All programs run one after the other in each round, so that a disturbance affects all of them. The figures are medians over
+rounds. The files of the directory are in the page cache. Raw results go to `bench-results/backup.json`, which is not committed.
 """
 
 import argparse
@@ -27,7 +27,7 @@ RESULTS = Path("bench-results/backup.json")
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m bench.backup", description=__doc__)
-    parser.add_argument("--mb", type=int, default=600, help="size of the data directory")
+    parser.add_argument("--mb", type=int, default=600, help="MB of segment files in the data directory")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--place", type=Path, default=None, help="directory for data and repositories [default: temporary]")
     chosen = parser.parse_args(arguments)

@@ -13,7 +13,7 @@ SECOND_NS = 1_000_000_000
 
 
 def counters(count: int) -> Iterator[Group]:
-    """Counters of an application and its kernel, every 15 seconds: small, large, with decimals, and as a histogram."""
+    """Counters of an application and of the kernel, every 15 seconds: small, large, with decimals, and as a histogram."""
     random = Random(1)
     yield _regular(
         15,
@@ -31,7 +31,7 @@ def counters(count: int) -> Iterator[Group]:
 
 
 def floats(count: int) -> Iterator[Group]:
-    """Gauges every minute: with all digits of a double, with all digits of a single, and with few decimals."""
+    """Gauges every minute: with all digits of a double, with all digits of a single-precision float, and with few decimals."""
     random = Random(2)
     single = array("f", (20 + 5 * sin(n / 700) + random.gauss(0, 0.1) for n in range(count)))
     bytes_used = [random.randrange(1 << 20, 1 << 22) * 4_096 for _ in range(count)]

@@ -24,7 +24,7 @@ COLUMNS_MAX = 64
 
 
 def package(cache: Path, name: str) -> Iterator[Group]:
-    """The tables of numbers with at least `ROWS_MIN` rows, each as one or more groups of at most `COLUMNS_MAX` columns."""
+    """The tables and series of numbers with at least `ROWS_MIN` rows, as groups of at most `COLUMNS_MAX` columns."""
     requirement, place = PACKAGES[name]
     folder = cache / name
     if not list(folder.glob("*.whl")):

@@ -31,7 +31,7 @@ class Request:
 
 
 class Client:
-    """One connection to 127.0.0.1. It is opened at first use, and reopened after an error."""
+    """One connection to 127.0.0.1. It is opened at first use, and again at the next use after it was closed or failed."""
 
     def __init__(self, port: int):
         self._port = port
@@ -114,7 +114,7 @@ class Client:
     def _more(self) -> bytes:
         piece = self._socket.recv(RECEIVE_BYTES)
         if not piece:
-            raise ConnectionError("the server closed the connection within a response")
+            raise ConnectionError("the server closed the connection before the end of a response")
         return piece
 
 

@@ -1,4 +1,4 @@
-"""Downloads the peers into the cache with the tools of their package systems: packages of Debian, Maven and Python.
+"""Downloads the peers into the cache with apt-get, Maven and pip.
 
 Nothing is installed into the system, and no service is started. A Debian package is unpacked, a jar is copied, and
 Python packages get an environment of their own.

@@ -1,4 +1,4 @@
-"""The machine and its load during a run. Figures are meaningless without them."""
+"""The machine and its load. Figures are meaningless without them."""
 
 import os
 import platform

@@ -1,6 +1,6 @@
-"""The resources of a server, read from /proc: processor time, memory and files.
+"""The resources of a server: processor time, memory and bytes on disk.
 
-A `Server` is one or more processes (Graphite has several). All figures include their child processes.
+A `Server` is one or more processes (Graphite has several). Processor time and memory include their child processes.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CPU_CLOCK = 2
-"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). It is used because
+"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). The clock is used because
 /proc counts in ticks of 10 ms."""
 STOP_SECONDS = 60
 
@@ -53,7 +53,7 @@ class Server:
             )
 
     def stop(self) -> None:
-        """Terminates each process. Kills processes that still run after a minute."""
+        """Terminates one process after the other. Kills a process that still runs after `STOP_SECONDS`."""
         before = _awaited_cpu_seconds()
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
@@ -89,7 +89,7 @@ class Server:
         return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
 
     def reset_peak(self) -> None:
-        """Peaks of `memory` are those since the last call, see proc(5), clear_refs."""
+        """From now on, `memory` returns the peak since this call. See proc(5), clear_refs."""
         for pid in self._pids():
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
@@ -103,8 +103,8 @@ class Server:
             time.sleep(0.05)
 
     def wait_idle(self, quiet_seconds: float = 2.0, seconds_max: float = 120.0) -> None:
-        """Waits until the processes use at most a tenth of a core for `quiet_seconds`. Waits at most
-        `seconds_max`."""
+        """Waits until the processes use at most a tenth of a core for `quiet_seconds`, or until about `seconds_max` have
+        passed."""
         deadline = time.monotonic() + seconds_max
         while time.monotonic() < deadline:
             before = self.cpu_seconds()

@@ -1,4 +1,4 @@
-"""Statistics of all benchmarks: means with confidence intervals, regression, steady state."""
+"""Statistics for the benchmarks: means with confidence intervals, regression, steady state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ STEADY_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and its confidence interval. The bounds are infinite if the interval is unknown."""
+    """A value and its confidence interval. If the interval is unknown, `low` is 0 (of a ratio) or -inf, and `high` is inf."""
 
     value: float
     low: float
@@ -126,7 +126,7 @@ def quantile(histogram: Sequence[tuple[float, int]], share: float) -> float:
 
 
 def merge(histograms: Sequence[Sequence[tuple[float, int]]]) -> list[tuple[float, int]]:
-    """All (value, count) pairs merged."""
+    """One histogram of all values: counts of the same value are added."""
     counts: dict[float, int] = {}
     for histogram in histograms:
         for value, count in histogram:
@@ -152,10 +152,10 @@ def regression(points: Sequence[tuple[float, float]]) -> Line:
 def steady_from(values: Sequence[float], step: float = 0.0) -> int | None:
     """Index from which a series is steady, None if the series never becomes steady.
 
-    The level is the median of the second half. Each value is smoothed by the median of the 25 values around it, so that
-    single disturbances do not count. A value is near the level if it is within 5 % of the level, or within one `step`
-    of the clock. The series is steady from the first near index after which 95 % of the values are near. Values that
-    are nan are ignored.
+    The level is the median of the second half. Each value is replaced by the median of the 25 values around it, so that
+    single disturbances do not count. It is near the level if it is within 5 % of the level, or within one `step` of the
+    clock. The series is steady from the first value that is near and from which at least 95 % of the values are near.
+    Values that are nan are ignored.
     """
     places = [at for at, value in enumerate(values) if not isnan(value)]
     known = [values[at] for at in places]

@@ -1,4 +1,4 @@
-"""The whole run: install, write, kill, restart, report."""
+"""Runs the benchmark with the options of the command line."""
 
 import signal
 import sys

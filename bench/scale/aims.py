@@ -19,7 +19,7 @@ MANY_MEMORY_MB_MAX = 4_096.0
 
 
 def cpu_us(cost: dict, series: int) -> list[float]:
-    """Processor time per sample, by round. Work in the background belongs to the round before it."""
+    """Processor time per sample in us, by round. Work in the background belongs to the round before it."""
     at = [each["cpu_seconds_at_start"] for each in cost["rounds"]] + [cost["cpu_seconds_after"]]
     return [(after - before) / series * 1e6 for before, after in zip(at, at[1:])]
 
@@ -67,7 +67,7 @@ def verdicts(work: dict) -> list[Verdict]:
 
 
 def not_measured(works: list[dict]) -> list[str]:
-    """Aims that these works do not measure."""
+    """The aims that these works do not measure, each with options that measure it. The work `queries` is not considered."""
     missing = []
     if all(work.get("series", 0) < MANY_SERIES for work in works):
         missing.append(f"10 million active series within 4 GB: --work lines --series {MANY_SERIES} --rounds 3")
@@ -88,7 +88,7 @@ def _worst_round(by_system: dict[str, list[float]]) -> Verdict:
 
 
 def _growth(rounds: list[float]) -> Verdict:
-    """The last quarter of the rounds compared with the second quarter: flat means at most a tenth more."""
+    """The cost of the last quarter of the rounds compared with the second quarter. The aim is at most a tenth more."""
     quarter = len(rounds) // 4
     growth = fmean(rounds[-quarter:]) / fmean(rounds[quarter : 2 * quarter]) if quarter else nan
     limit = CPU_GROWTH_MAX if quarter else nan

@@ -2,8 +2,8 @@
 
 Line protocol: bodies of 50,000 lines, pod by pod, all with one time. Remote write: the requests of a Prometheus. It scrapes
 each pod at an offset of its own within the interval, and distributes the series over four shards. Each shard sends requests
-of 2,000 samples in the order of the scrapes. So a request has samples of several pods, one of each series; only series of the
-same pod have the same time.
+of 2,000 samples in the order of the scrapes. So a request has samples of many pods, and at most one of each series. All
+samples of a pod have the same time.
 """
 
 import struct

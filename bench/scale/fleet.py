@@ -1,7 +1,7 @@
 """The series: pods of web services in three zones. Each pod counts the requests of twenty paths.
 
-A series is `req,pod=...,path=...,zone=...` with the field `n`. Its labels have about 60 bytes without their names. A round
-has one sample of every series. Half of the counters do not change in a round, as in real fleets.
+A series is `req,pod=...,path=...,zone=...` with the field `n`. Its labels have about 55 bytes without their names. A round
+has one sample of every series. About half of the counters do not change in a round, as in real fleets.
 """
 
 from random import Random
@@ -16,7 +16,7 @@ PATHS = tuple(
     for action in ("list", "get", "create", "delete")
 )
 STEPS = bytes(0 if byte < 128 else (byte - 127) % 50 for byte in range(256))
-"""The step of a counter by a random byte: half of all steps are 0."""
+"""The step of a counter by a random byte: about half of all steps are 0."""
 POD_NAME_DIGITS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -47,7 +47,7 @@ class Fleet:
         return (self.pods + sum(self.lives)) * len(PATHS)
 
     def advance(self) -> None:
-        """The next round: some pods are replaced, then all counters grow."""
+        """The next round: new pods replace some pods, with counters at zero; then about half of all counters grow."""
         self.replaced = [(self._next + nth) % self.pods for nth in range(self._churned)]
         self._next = (self._next + self._churned) % self.pods
         for pod in self.replaced:

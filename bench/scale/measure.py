@@ -25,13 +25,13 @@ class RoundCost:
 
     seconds: float
     cpu_seconds_at_start: float
-    """CPU time of the system since its first start. The cost of a round is the difference to the next round, so that work in
-    the background counts, also while other systems are written to."""
+    """CPU time of the system from its first start to the start of this round. The cost of a round is the difference to the
+    next round, so that work in the background counts, also while other systems are written to."""
     refused: int
     request_seconds_max: float
     """Longest time from a request's first attempt until its acceptance."""
     small_seconds_max: float
-    """The same for writes of one sample, which one more connection sends every 20 ms."""
+    """The same for writes of one sample, which one more connection sends with pauses of 20 ms."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Cost:
     resident_idle: int = 0
     rounds: list[RoundCost] = field(default_factory=list)
     cpu_seconds_after: float = 0.0
-    """CPU time since the first start, after the last round of all systems."""
+    """CPU time from the first start until all systems have received the last round."""
     settle_cpu_seconds: float = 0.0
     resident: int = 0
     resident_peak: int = 0
@@ -53,7 +53,7 @@ class Cost:
     disk_bytes_stopped: int = 0
     ready_after_stop_seconds: float = 0.0
     faults: list[str] = field(default_factory=list)
-    """Wrong or missing samples."""
+    """Wrong or missing samples, or a missing answer: at most `FAULTS_KEPT`."""
 
 
 class Watch:
@@ -94,7 +94,7 @@ class Watch:
 
 
 def write_round(system: System, protocol: Lines | Remote, lists: list[list[bytes]], time_ms: int) -> RoundCost:
-    """Sends all requests: the lists at the same time, the requests of a list in order. Raises the first failure."""
+    """Sends all requests: the lists on up to `CONNECTIONS` connections, the requests of a list in order. Raises a failure."""
     cost = RoundCost(0.0, system.cpu_seconds(), 0, 0.0, 0.0)
     lock = threading.Lock()
 

@@ -1,5 +1,6 @@
-"""The order of a run. For each work with series, all systems start, receive the rounds alternately, and settle. Then each is killed and
-started, gets one more round, is stopped and started again. The watched samples are compared after each step."""
+"""The order of a run. For each work with rounds, all systems start, receive each round one after the other, and settle. Then
+each is killed and started, gets one more round, is stopped and started again. The watched samples are compared after the
+rounds and after both starts."""
 
 import json
 import os
@@ -32,7 +33,8 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 if a system failed or Tachograph lost samples, otherwise 0. Missed aims are results, not failures."""
+    """The exit code: 1 if a system failed, or Tachograph lost samples or gave wrong answers; otherwise 0. Missed aims are
+    results, not failures."""
     result, folder = begin(options, SYSTEMS, "scale")
     result["works"] = []
     runs = options.cache / f"run-{os.getpid()}"
@@ -61,8 +63,8 @@ def _work(options: Options, name: str, folder: Path, kinds: list) -> dict:
 
 
 def _has_faults(work: dict) -> bool:
-    """Whether Tachograph lost samples or gave wrong answers. Peers may lose the last seconds in a crash, because they
-    acknowledge from memory."""
+    """Whether Tachograph lost samples or gave wrong answers. Faults of peers do not count: VictoriaMetrics acknowledges from
+    memory, so it may lose the last seconds in a crash."""
     if work["work"] == "calls":
         return any(asked["wrong"] for asked in work["questions"].values())
     return any(cost["faults"] for name, cost in work["systems"].items() if name in (OURS, BEFORE))

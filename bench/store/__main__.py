@@ -1,4 +1,4 @@
-"""The whole run: install, generate, load, query, report."""
+"""Runs the benchmark with the options of the command line."""
 
 import signal
 import sys

@@ -1,7 +1,8 @@
 """Compares this build with an earlier one in the same run, pair by pair.
 
 A load is paired with the load of the earlier build in the same turn. A query is paired with the same query to the
-earlier build. Other activity of the machine affects both values of a pair.
+earlier build; the processor time of queries is paired by turn, because it is measured for a whole turn. Other activity of
+the machine affects both values of a pair.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ LOADS = (
 
 @dataclass(frozen=True)
 class Change:
-    """One figure: the medians of both builds, and the ratio of this build to the earlier build."""
+    """One figure: the medians of both builds, and the mean ratio of this build to the earlier build."""
 
     what: str
     pairs: int
@@ -46,7 +47,7 @@ class Change:
 
 
 def changes(experiment: dict) -> list[Change]:
-    """The list is empty if the run has no earlier build."""
+    """All changes between the builds. Empty if the run has no earlier build."""
     if not {OURS, BEFORE} <= set(experiment["loads"]):
         return []
     return [*_loads(experiment), *_queries(experiment)]

@@ -6,7 +6,7 @@
 | mean | 1e-9 relative |
 | values of a range | times none; values 1e-12 relative |
 | slope | the larger of two: 1e-6 relative; 1e-9 of (largest - smallest value) / (length of the range in seconds) |
-| quartiles | 1e-9 relative; for systems with nearest ranks: from one rank below the nearest two to one above, plus 0.5 % |
+| quartiles | 1e-9 relative; for systems with ranks: between one rank below the two nearest and one above them, each bound 0.5 % wider |
 | largest value | 1e-12 relative |
 
 Values need not be equal bit by bit, because VictoriaMetrics keeps about 12 digits. `value_error_max` is the largest

@@ -1,4 +1,4 @@
-"""The data model: the written data, and the parts of the data that can be queried.
+"""The data that is written to every system. The queries on it are in `questions.py`.
 
 A `Frame` has the fields of one source; all fields share one column of times. A `Dataset` has the frames of one
 measurement.

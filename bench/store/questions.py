@@ -115,7 +115,7 @@ def analysis_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionC
 
 
 def whole_series(dataset: Dataset, count: int, seed: int) -> QuestionClass:
-    """Queries of `count` random series as a whole. The result must be the written values."""
+    """Queries of up to `count` random series as a whole. The result must be the written values."""
     random = Random(seed)
     pairs = [(frame, name) for frame in dataset.frames for name in frame.columns]
     chosen = random.sample(pairs, min(count, len(pairs)))

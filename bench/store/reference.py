@@ -1,7 +1,7 @@
-"""Reference results. They are computed from the generated values, without any of the systems.
+"""Reference results. They are computed from the dataset, without any of the systems.
 
-Results have the same form for every system: numbers by (field, frame, start of the window), two columns, or a tuple of
-numbers.
+The form of a result depends on the query, and not on the system: numbers by (field, frame, start of the window), a column
+of times and one of values, or a tuple of numbers.
 """
 
 from bisect import bisect_left
@@ -37,7 +37,7 @@ class Reference:
                 return quantile(ordered, 0.25), quantile(ordered, 0.75), float(ordered[-1])
 
     def sorted_values(self, question: OneSeries) -> list[float]:
-        """Sorted values, for the comparison with quantiles that a system defines in another way."""
+        """The sorted values of the range. Tolerances of `check.py` depend on them."""
         return sorted(self._cut(question)[1])
 
     def _cut(self, question: OneSeries) -> RangeAnswer:

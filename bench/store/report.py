@@ -146,7 +146,7 @@ def _targets(result: dict) -> str:
 
 
 def verdict_row(before: str, verdict: Verdict) -> tuple[str, ...]:
-    """One target for `VERDICT_HEAD`. The name of the target begins with `before`."""
+    """The row of one target, for a table with the head `VERDICT_HEAD`. `before` is put in front of the name of the target."""
     peer = f"{TITLES.get(verdict.peer, verdict.peer)} {_figure(verdict.best)}"
     return before + verdict.aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), _outcome(verdict)
 
@@ -174,6 +174,6 @@ def _notes(result: dict) -> str:
             "",
             *lines,
             "",
-            "Every result was compared with a reference computed from the generated values; tolerances are in check.py.",
+            "Every result was compared with a reference computed from the dataset; tolerances are in check.py.",
         )
     )

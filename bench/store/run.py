@@ -1,5 +1,5 @@
-"""The order of a run: all systems load one dataset, one after the other. Next, all systems are queried alternately. At
-the end all stop."""
+"""The order of a run. For each dataset, the systems load it one after the other, then they are queried alternately, then
+they stop."""
 
 import json
 import os
@@ -29,7 +29,7 @@ steps together."""
 
 def begin(options, systems: tuple[type[System], ...], name: str) -> tuple[dict, Path]:
     """Installs the systems. Returns the description of the run and the new folder for its results, `NAME-TIME`. `options`
-    has `only`, `before`, `cache` and `results`."""
+    needs `only`, `before`, `cache` and `results`."""
     TachoBefore.binary = options.before
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     load = load_average()
@@ -69,7 +69,8 @@ def run(options: Options) -> int:
 
 
 def install(systems: tuple[type[System], ...], only: tuple[str, ...], cache: Path) -> dict[str, str]:
-    """The versions of the systems named in `only`. A system that cannot be installed is reported and skipped."""
+    """Installs the systems named in `only`, and returns their versions. A system that cannot be installed is reported and
+    skipped."""
     versions = {}
     for system in systems:
         if system.name not in only:

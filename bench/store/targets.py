@@ -66,7 +66,7 @@ def _load_verdicts(experiment: dict) -> list[Verdict]:
 
 
 def _query_verdict(name: str, row: dict) -> Verdict | None:
-    """None if Tachograph or every peer has no figure. Ignores peers with wrong results."""
+    """None if Tachograph has no figure, or no peer has one. Peers with wrong results are ignored."""
     measured = {system: cost for system, cost in row.items() if cost["latencies_ms"]}
     figures = {
         system: median(cost["latencies_ms"]) for system, cost in measured.items() if system == OURS or not cost["wrong"]

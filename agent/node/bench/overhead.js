@@ -1,7 +1,7 @@
-// Measures the overhead of the agent. Runs the same program without the agent, with the agent and a rule that switches it off,
-// with the agent and a receiver that discards, and with the agent and a real server. The runs alternate, each in a new process,
-// so that drift of the machine affects all equally. Prints tables. After: `observed.js`, `served.js` (the measured processes),
-// `load.js` (load generator).
+// Measures the overhead of the agent. Runs the same program without the agent, with the agent and a rule that switches its calls
+// off, with the agent and a receiver that discards, and with the agent and a real server. The runs alternate, each in a new
+// process, so that drift of the machine affects all equally. Prints tables. After: `observed.js`, `served.js` (the measured
+// processes), `load.js` (load generator).
 
 import { spawn } from 'node:child_process';
 import { accessSync, mkdtempSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ const HELP = `usage: node bench/overhead.js [options]
   --forks N        processes for each measured setup (5)
   --traces N       traces in a process, the first half is not counted (1000000)
   --depth N        calls in a trace (10)
-  --gap-us N       time between two traces, not counted (0); with 0 no sender can keep up
+  --gap-us N       mean pause between two traces (0), counted only as CPU time
   --seconds N      duration of the load on the HTTP server (6), the first third is not counted
   --connections N  concurrent connections to the HTTP server (16)
   --only NAME      methods or http

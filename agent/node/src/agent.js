@@ -27,7 +27,7 @@ import { Tls } from './send/tls.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
-/** Longest time that a record waits, so that it can be sent together with later records. */
+/** Longest time that a frame stays open for further records. */
 const FLUSH_MS = 100;
 /** Interval at which the agent checks for changed counts of rules and for unsent data. */
 const LOOK_MS = 1_000;
@@ -113,7 +113,7 @@ export class Agent {
     this.threads.news(this.#hasNews());
   }
 
-  /** True if there is data that the server has not acknowledged, and a connection. */
+  /** True if there is data that the server has not acknowledged, and a socket, connected or connecting. */
   #hasNews() {
     const { recorder, outbox, link } = this;
     const isNews = recorder.active.length > 0 || recorder.tallies.hasNews || outbox.isOpen || !outbox.isAcknowledged();
@@ -151,7 +151,7 @@ export class Agent {
   /**
    * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice, because
    * code that runs at the very end may also record something.
-   * @param {boolean} isLast true if this method is not called again
+   * @param {boolean} isLast true if no code runs after it that may record something; later calls of this method have no effect
    */
   #last(isLast) {
     this.guard(() => {
@@ -237,7 +237,7 @@ function startNew() {
 }
 
 /**
- * Logs the lines, except those that the process had logged before this thread began.
+ * Logs the lines, except those that were logged before this thread began, by the thread that started it or its ancestors.
  * @param {string[]} warnings
  * @param {Log} log
  */

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { basename, dirname, extname, join } from 'node:path';
 
 const VERSION = '0.1.0';
-/** Generic file names, which do not identify a program. */
+/** Generic names of files and directories, which do not identify a program. */
 const COMMON = new Set(['index', 'main', 'server', 'app', 'start', 'www', 'cli', 'bin', 'src', 'dist', 'lib', 'build']);
 const FOLDERS_MAX = 8;
 
@@ -36,8 +36,8 @@ export function pairs(of) {
 }
 
 /**
- * The name in the nearest package.json. Without a package.json, the name of the file, or of its directory if the file name
- * is generic.
+ * The name in the nearest package.json with a name, in the directory of the script or at most seven above it. Otherwise the name
+ * of the file, or of its directory if only the file name is generic. Without a script `node`.
  * @param {string | undefined} script
  */
 export function serviceOf(script) {

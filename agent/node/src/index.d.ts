@@ -5,7 +5,8 @@ export type Labels = string | (Record<string, unknown> & { __name__: string });
 
 /**
  * Runs `fn` as a recorded call, the parent of calls inside it. Returns or throws the same as `fn`. If the result is a promise,
- * the caller gets a promise that settles in the same way, and the call ends when it settles.
+ * the caller gets another promise that settles in the same way, and the call ends when it settles. A promise of a subclass or
+ * with members of its own is returned unchanged, and the call ends at once.
  */
 export function record<T>(name: string, fn: () => T): T;
 

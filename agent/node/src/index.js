@@ -7,7 +7,8 @@ const agent = start();
 
 /**
  * Runs `fn` as a recorded call, the parent of calls inside it. Returns or throws the same as `fn`. If the result is a promise,
- * the caller gets a promise that settles in the same way, and the call ends when it settles.
+ * the caller gets another promise that settles in the same way, and the call ends when it settles. A promise of a subclass or
+ * with members of its own is returned unchanged, and the call ends at once.
  * @template T
  * @param {string} name of the operation
  * @param {() => T} fn

@@ -1,4 +1,4 @@
-// Log lines and faults that the agents of all languages report in the same words; `agent/messages.toml` defines them.
+// Log lines and faults that the agents report in the same words; `agent/messages.toml` defines them.
 
 /** @typedef {string | number | bigint} Value */
 
@@ -11,7 +11,7 @@ export function allowedAtMost(most) {
 
 /** @param {Value} calls @param {Value} remedy */
 export function callsDropped(calls, remedy) {
-  return `${calls} calls were dropped so far, because a buffer was full: ${remedy}`;
+  return `${calls} calls were dropped so far, usually because a buffer was full: ${remedy}`;
 }
 
 /** @param {Value} server */

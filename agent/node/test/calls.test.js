@@ -109,7 +109,7 @@ const EXOTIC = [
   ['a promise of a subclass', () => Lazy.resolve(1)],
   ['a promise with members', () => Object.assign(Promise.resolve(1), { kill() {} })],
   ['a thenable', () => ({ then: () => assert.fail('nobody asked') })],
-  ['nothing', () => undefined],
+  ['undefined', () => undefined],
   ['null', () => null],
 ];
 for (const [what, make] of EXOTIC) {

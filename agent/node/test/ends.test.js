@@ -1,5 +1,5 @@
-// A program ends as without the agent: at the same time, with the same code or signal and the same output. Each way to end runs
-// twice, without the agent and with it. Some ways use packages that install exit handlers.
+// A program ends as without the agent: with the same code or signal and the same output. Each way to end runs twice, without the
+// agent and with it. Some ways use packages that install exit handlers.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -63,7 +63,7 @@ const WORKS = {
 for (const how of ['', ' that is disconnected', ' that is killed']) {
   WORKS[`a cluster${how}`] = 200;
 }
-/** In these ways the kernel or Node ends the process at once, or the loop is blocked, so the remaining records cannot be sent. */
+/** In these ways the kernel or Node ends the process at once, or the loop is blocked, so the last records may be lost. */
 const MAY_BE_LOST =
   /^(a loop without end|a busy thread|a thread that is busy|abort)|with the last|handler SIG(KILL|QUIT)$|in its handler$/;
 

@@ -121,7 +121,7 @@ test('aggregated operations are counted', async () => {
   await probes('aggregate', 'database', '--service', service);
   const end = await underWay(service, { TACHO_SAMPLE_INTERVAL: '200ms' });
   await untilRecorded(service, [CLIENT, SERVER, POST, TURN]);
-  await until('the counts of the calls since the program got the rule', async () => {
+  await until('the report of a program that follows the rules', async () => {
     const { on, aggregated, off, rules } = (await agent(service)).probes;
     return [on, aggregated, off, ...rules.map(({ matched }) => matched)].join() === '4,1,0,1,0';
   });

@@ -29,9 +29,11 @@ function tick() {
 }
 
 /**
- * Calls begin inside random open calls and end in random order, with attributes and sweeps in between.
+ * Calls begin inside random calls that are open or have just ended, or without a caller. They end in random order, with
+ * attributes and sweeps in between.
  * @param {number} seed
- * @param {{ nested?: number }} how `nested`: how many of ten ends, on average, end the newest open call
+ * @param {{ nested?: number }} how `nested`: how many of ten ends, on average, end the newest open call; the others end any open
+ * call
  */
 function play(seed, { nested = 5 } = {}) {
   const all = parts();
@@ -120,7 +122,7 @@ test('calls that end innermost first are one segment', () => {
   assert.deepEqual(all.decoded().parts, [{ segment: 0, part: 0 }]);
 });
 
-test('a call that runs concurrently with its caller is a segment of its own', () => {
+test('a call that runs concurrently with another call of its caller is a segment of its own', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
@@ -132,7 +134,7 @@ test('a call that runs concurrently with its caller is a segment of its own', ()
   assert.equal(calls.get('1/0').parent, calls.get('0/0').span);
 });
 
-test('a long segment is cut into parts, a deep recursion into fewer parts', () => {
+test('a long segment is cut into parts, and a deep recursion into few parts', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
@@ -185,7 +187,7 @@ test('a call long after the end of its caller is a trace of its own', () => {
   assert.equal(calls.get('2/0').parent, null);
 });
 
-test('a full queue drops whole trees and counts them', () => {
+test('a full queue drops whole trees, and their calls are counted', () => {
   const all = parts({ queue: 70_000 });
   const operation = all.dictionary.operation(1, 'a');
   let entered = 0;

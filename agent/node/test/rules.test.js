@@ -82,7 +82,7 @@ for (const make of [
   (at) => `..*Service${at}.find*`,
   (at) => `shop..part*..*${at}x*`,
 ]) {
-  test(`a pattern of a long list is matched only with names that contain its text: ${make(7)}`, (t) => {
+  test(`a pattern of a long list is matched only with names that contain its rarest text: ${make(7)}`, (t) => {
     const patterns = [...Array.from({ length: 1_000 }, (_, at) => make(at)), 'shop..Board.find_7'];
     const rules = new Rules(patterns.map((pattern) => ({ state: OFF, pattern })));
     const { mock } = t.mock.method(Pattern.prototype, 'fits');
@@ -183,7 +183,7 @@ test('each list is answered, and changes are reported after pauses that grow to 
     all.state(`another ${count}`);
     if (told > comes) all.switchboard.tell(at + told - 1);
     assert.deepEqual(all.answers.at(-1), [`3 ${count} 0 0`], 'too early');
-    at += told + 0.01; // fractions are rounded
+    at += told + 0.01; // a bit more, because a sum of fractions may be rounded down
     all.switchboard.tell(at);
     assert.deepEqual(all.answers.at(-1), [`3 ${++count} 0 0`], `${comes} ${told}`);
   }

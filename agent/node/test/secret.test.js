@@ -33,7 +33,7 @@ function written(content) {
   return path;
 }
 
-/** The bytes of both ways to read, which must be the same. */
+/** Reads the token in both ways, which must give the same bytes, and returns it as text. */
 async function read(token) {
   token.readNow();
   const now = token.bytes;
@@ -80,7 +80,7 @@ test('files that cannot be used are named', async () => {
   await fails(both, 'token and token_file are both set, set only one of them');
 });
 
-test('blanks of a token are kept, and a blank file is not ignored', async () => {
+test('blanks of a token are kept, and a blank path is not ignored', async () => {
   const { token, warnings } = load({ TACHO_TOKEN: ' 5eC', TACHO_TOKEN_FILE: '' });
   assert.deepEqual([token.reveal(), warnings], [' 5eC', []]);
   const blank = load({ TACHO_TOKEN_FILE: ' ' });

@@ -86,7 +86,7 @@ test('without a server the program runs as usual and ends at once', async () => 
   assert.equal(lines.length, 2, ended.err);
 });
 
-test('a server that never answers does not delay the program', async () => {
+test('the program ends although the server never answers', async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1');
   await new Promise((done) => silent.once('listening', done));
   const records = `127.0.0.1:${silent.address().port}`;
@@ -167,7 +167,7 @@ test('an unwritable log is reported on standard error', async () => {
   }
 });
 
-test('a worker thread has a session of its own', async () => {
+test('the calls of a worker thread are recorded, and a wrong setting is logged only once', async () => {
   const ended = await run(tacho, 'threads.js', { service: 'threads', env: { TACHO_QUEUE: '5' } });
   assert.equal(ended.code, 0, ended.err);
   assert.equal(ended.err.split('TACHO_QUEUE=5').length, 2, `a wrong setting is logged once: ${ended.err}`);

@@ -1,4 +1,4 @@
-// Statements and their shapes, shared by all agents in `testdata/sql`.
+// The statements and shapes of `testdata/sql`, which all agents share.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

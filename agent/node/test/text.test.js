@@ -9,7 +9,7 @@ import { Names, ServerNames, knownMethod, pathOf, routeOf } from '../src/probes/
 import { format, parse } from '../src/record/traceparent.js';
 import { Dictionary } from '../src/wire/dictionary.js';
 
-// The cases of `RouteTest` of the Java agent.
+// Nearly all of these cases are also in `RouteTest` of the Java agent.
 const ROUTES = [
   ['/', '/'],
   ['', '/'],

@@ -1,11 +1,11 @@
-// Each thread gets its own slot in the table of threads, even if another thread starts in the middle of a step.
+// Each thread gets its own slot in the table of threads, even if another thread takes a slot between two of its steps.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { Threads } from '../src/send/threads.js';
 
 const LAST = () => {};
-const SLOTS = { free: { state: 0, seen: 0 }, gone: { state: 2, seen: 0 } };
+const SLOTS = { 'a free slot': { state: 0, seen: 0 }, 'the slot of a dead thread': { state: 2, seen: 0 } };
 /** @type {Record<string, any>} */
 const ORIGINAL = { compareExchange: Atomics.compareExchange, load: Atomics.load, store: Atomics.store };
 

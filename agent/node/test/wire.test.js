@@ -289,7 +289,7 @@ test('a lone surrogate becomes valid UTF-8', () => {
 const DAMAGED = [
   ['a length past the limit', Buffer.from('0100400003000000' + '00000000', 'hex'), /4194305 bytes/],
   ['a wrong checksum', Buffer.from('00000000050000000029f4c1', 'hex'), /checksum mismatch/],
-  ['text', Buffer.from('SSH-2.0-OpenSSH_9.2p1\r\n'), /frame of \d+ bytes/],
+  ['the greeting of an SSH server', Buffer.from('SSH-2.0-OpenSSH_9.2p1\r\n'), /frame of \d+ bytes/],
   ['a response of HTTP', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), /answers with HTTP/],
 ];
 for (const [what, bytes, message] of DAMAGED) {
@@ -377,7 +377,7 @@ test('a dictionary is sent in frames of some 64 KiB, complete and in order', () 
   assert.deepEqual(Buffer.concat(bodies), dictionary.definitions.view());
 });
 
-test('every form of an attribute is encoded', () => {
+test('a UUID in lower case is sent as 16 bytes, and other text as a string of limited length', () => {
   const part = new SegmentPart();
   part.attributeText(0, 1, '01234567-89ab-cdef-0123-456789abcdef', 9);
   part.attributeText(0, 1, '01234567-89AB-cdef-0123-456789abcdef', 0);

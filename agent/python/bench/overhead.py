@@ -7,7 +7,7 @@ second program (`pages`, only with the first and the last setup) is a WSGI appli
     off          decorated, the agent is not started
     ruled        decorated, and switched off by a rule of a real `tacho serve`
     collecting   decorated and collected; the sender discards the events
-    sent         sent to a real `tacho serve`, with the default settings
+    sent         sent to a real `tacho serve`, with the default settings, but without samples of the process
 
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
@@ -18,7 +18,7 @@ are dropped and counted. The CPU time is that of the whole process, including th
 
 from __future__ import annotations
 
-# ruff: noqa: PLC0415 (each process imports only the modules of its setup)
+# ruff: noqa: PLC0415 (only the measured processes import the agent)
 import argparse
 import json
 import os
@@ -97,7 +97,7 @@ def until_off(call: Any) -> None:
 
 
 def page(setup: str, options: argparse.Namespace) -> dict[str, float]:
-    """A WSGI application that calls five functions and renders a list, without a socket."""
+    """A WSGI application that calls a function five times and renders a list, without a socket."""
     import tachograph
 
     def load(number: int) -> dict[str, Any]:
@@ -117,7 +117,8 @@ def page(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def timed(run: Callable[[], Any], options: argparse.Namespace) -> dict[str, float]:
-    """Measures the second half of the traces. With `--rate`, the program makes one burst of traces per millisecond."""
+    """Measures the second half of the traces. With a `--rate` of 1,000 or more, the program makes about one burst of
+    traces per millisecond."""
     now = time.perf_counter_ns
     times = []
     burst = max(1, options.rate // 1_000) if options.rate else options.traces

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         return 2
     sys.argv = program
     # The first entry of `sys.path`, as the interpreter sets it: the directory of the script, with links followed, or the current
-    # directory for a module. With `-P` there is no such entry.
+    # directory for a module. With `-P` or `-I` there is no such entry.
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
         sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(program[0]))
     if is_module:

@@ -149,7 +149,7 @@ def _tls(settings: config.Settings) -> Optional[Tls]:
 
 
 def _flush_with_multiprocessing(agent: Agent) -> None:
-    """A process of `multiprocessing` ends without `atexit`, but runs its own finalizers, which it creates after the fork."""
+    """A process of `multiprocessing` ends without `atexit`. It runs finalizers, but only those created after the fork."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.register_after_fork(agent, lambda known: util.Finalize(known, known.stop, exitpriority=0))

@@ -85,7 +85,7 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
     """Parses a `traceparent` (W3C Trace Context, level 1). Returns None for None and for a header that the recommendation calls
     invalid.
 
-    The last two digits, the sampled flag, are ignored: this agent records all traces.
+    The flags are ignored, also the sampled flag: this agent records all traces.
     """
     match = _TRACEPARENT.fullmatch(header) if header else None
     if match is None:
@@ -100,5 +100,5 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
 
 
 # The parent of calls that have no caller on their own strand. It is set where a task is created, and inside the outermost
-# coroutine of a task. So all code that copies the context (asyncio, anyio, copy_context) passes the parent on.
+# coroutine or span of a task. So all code that copies the context (asyncio, anyio, copy_context) passes the parent on.
 CALLER: ContextVar[Optional[Context]] = ContextVar("tachograph_caller", default=None)

@@ -1,6 +1,6 @@
-"""Ids of strings on the wire. An id keeps its meaning for the whole session, so that frames that are sent again stay valid. A
-new connection gets all definitions from the start. Sizes are bounded as the protocol requires; names beyond a bound become
-`(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
+"""Ids of strings on the wire. An id keeps its meaning for the whole session, so that frames that are sent again stay valid. On
+a new connection all definitions are sent again, the first one first. Sizes are bounded as the protocol requires; names of
+operations, threads and attributes beyond a bound become `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Dictionary:
 
     @property
     def size(self) -> int:
-        """Bytes of all definitions. A DATA frame may be sent when its connection has sent this many bytes of definitions."""
+        """Bytes of all definitions so far. A DATA frame that is closed now may be sent when its connection has sent them."""
         return len(self.definitions)
 
     def frame_body(self, begin: int, end: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Logs the number of calls dropped because a buffer was full: at most once per minute, and at the end of the program.
+"""Logs the number of dropped calls: at most once per minute, and at the end of the program.
 
 Calls dropped during an outage are part of the line about the outage. Before: outage. After: log.
 """

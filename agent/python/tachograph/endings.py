@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import Any, Callable
 
-# Signals that do not end a process without a handler for them.
+# Signals that do not end a process, even if it has no handler for them.
 _HARMLESS = {
     int(getattr(signal, name))
     for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU")

@@ -16,7 +16,8 @@ VERSION = "0.1.0"
 
 
 def labels(settings: Settings) -> dict[str, str]:
-    """`service`, `host`, `instance`: labels of all series of this process. A forked child has its own `instance`."""
+    """`service`, `host`, `instance`: labels of all series of this process. A forked child has its own `instance`, unless the
+    setting `instance` is set."""
     host = settings.host or _host_name()
     return {
         "service": settings.service or service_of(sys.argv, _main_module()),

@@ -173,7 +173,7 @@ class Imports:
 
     def watch_function_of_script(self, member: Any, names: tuple[str, ...], later: dict[str, Any]) -> Any:
         """Changes a function of the script, or the functions of a method or property, when it has just been defined. Returns the
-        member. Never raises.
+        member; for an asynchronous generator function, its wrapper. Never raises.
 
         `names`: names of the module, of the classes around the function, and of the function. `later`: functions that the script
         may define later, by name.

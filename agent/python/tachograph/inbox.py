@@ -1,4 +1,4 @@
-"""Samples and entries that wait for the sender, in a bounded list. Any thread appends to the list without a lock.
+"""Samples and entries that wait for the sender, in two bounded lists. Any thread appends to a list without a lock.
 
 Before: the program (`sample`, `entry`) and the samplers. After: outbox, by way of the sender.
 """
@@ -15,7 +15,7 @@ from .outbox import Outbox
 from .totals import Totals
 from .track import Home
 
-# Maximum number of waiting samples and entries; the sender empties the list some 20 times a second.
+# Maximum number of waiting samples, and of waiting entries; the sender empties the lists some 20 times a second.
 RECORDS_MAX = 65_536
 # Limit on the size of the waiting entries. Above it, further entries are dropped.
 BYTES_MAX = 16 << 20
@@ -37,7 +37,7 @@ class Inbox:
         self.entries_dropped = 0
 
     def series(self, name: str, labels: dict[str, object]) -> Labels:
-        """Raises ValueError for labels that the server would refuse, because such labels would use up the dictionary."""
+        """Raises ValueError for a label that is too long: the server would refuse it, and it would use up the dictionary."""
         for label, value in labels.items():
             for what, text, most in (
                 ("name", label, wire.LABEL_NAME_BYTES_MAX),
@@ -67,7 +67,8 @@ class Inbox:
     # ---- the sender's side ----
 
     def empty_into(self, outbox: Outbox, totals: Totals) -> None:
-        """Moves everything into the outbox. New samples of one series and type become one record, at most 1,000 per record."""
+        """Moves everything into the outbox; drops and counts what has no space there. Samples of one series and type share
+        records, at most 1,000 in each."""
         points: dict[tuple[Labels, int], list[tuple[int, Value]]] = {}
         for _ in range(len(self.samples)):
             series, at, value = self.samples.popleft()

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .tls import Encrypted, Tls
 
 _GREETING_S = 5.0
-# Limit on the time between two steps that counts as waiting for the greeting. The sender's thread may be late on a busy machine,
-# and a step of TLS may take long; the server is not the cause of that.
+# Of the time between two steps, at most this much counts as waiting for the server. The sender's thread may be late on a busy
+# machine, and a step of TLS may take long; the server is not the cause of that.
 _STEP_S_MAX = 0.1
 # Pause before the next attempt when the program ends.
 _ENDING_S = 0.1
@@ -67,7 +67,7 @@ class State(Enum):
 
 class RefusalError(Exception):
     """The server sent ERROR. `pause_s`: time until the next attempt. `is_of_token`: the token is the reason. `is_lasting`: the
-    server would also refuse the next attempt."""
+    server would also refuse the next attempt, or the refused frames were discarded."""
 
     def __init__(self, message: str, pause_s: float, is_of_token: bool = False, is_lasting: bool = True) -> None:
         super().__init__(message)
@@ -125,7 +125,7 @@ class Link:
         self.outage = Outage(address, totals, log)
 
     def may_open(self, until: float) -> bool:
-        """True if the connection is open, or may open before this time, if the program ends."""
+        """True if the connection is open, or may open before the time `until` while the program ends."""
         if self.state is State.OPEN:
             return True
         return self.is_hopeful and (self.state is not State.RESTING or self.due_at_end < until)
@@ -141,7 +141,7 @@ class Link:
         return self.switchboard is not None and self.switchboard.is_deciding
 
     def step(self) -> None:
-        """Does all work that is possible without waiting."""
+        """Applies rules, then makes one step of the connection. Never waits."""
         if self.switchboard is not None:
             self.switchboard.go_on()
         now = monotonic()
@@ -325,7 +325,7 @@ class Link:
             return
         body.u8()
         acknowledged = body.varint()
-        body.varint()  # frame_body_bytes_max: frames of this agent are far below any limit
+        body.varint()  # frame_body_bytes_max: it is 4 MiB, and frames of this agent are smaller
         self.heartbeat_s = min(max(body.varint() / 1e3, _HEARTBEAT_S[0]), _HEARTBEAT_S[1])
         self.outbox.acknowledge(acknowledged)
         self.state = State.OPEN
@@ -417,9 +417,9 @@ def is_writable(one: Any) -> bool:
     return bool(asked.poll(0))
 
 
-# Taken before gevent can replace them, so that they belong to threads of the system, like the sender's thread. gevent's
-# functions would create a hub in the sender's thread. If the program creates its own hub at that moment, the two hubs wait for
-# each other permanently.
+# Taken at the import of the agent, like the function that starts the sender's thread, so that gevent has replaced all of them or
+# none. In a thread of the system, gevent's functions would create a hub. If the program creates its own hub at that moment, the
+# two hubs wait for each other permanently.
 _Socket, _getaddrinfo = socket.socket, socket.getaddrinfo
 _select, _poll = select.select, getattr(select, "poll", None)
 

@@ -33,7 +33,6 @@ class Log:
         return ""
 
     def say(self, line: str) -> None:
-        """Writes a line."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         text = f"{now} tachograph: {line}\n"
         try:

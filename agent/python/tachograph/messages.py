@@ -1,4 +1,4 @@
-"""Log lines and faults that the agents of all languages report in the same words; agent/messages.toml defines them."""
+"""Log lines and faults that the agents report in the same words; agent/messages.toml defines them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def allowed_at_most(most: object) -> str:
 
 
 def calls_dropped(calls: object, remedy: object) -> str:
-    return f"{calls} calls were dropped so far, because a buffer was full: {remedy}"
+    return f"{calls} calls were dropped so far, usually because a buffer was full: {remedy}"
 
 
 def connected(server: object) -> str:

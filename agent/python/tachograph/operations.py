@@ -66,7 +66,8 @@ class Operations:
             return self.ids.get((kind, name)) or self._add(kind, name)
 
     def function(self, kind: int, name: str, module_chars: int, own: int = ON) -> int:
-        """Id of a function. Its name begins with the name of its module. It may be off until a rule switches it on."""
+        """Id of a function. Its name begins with the `module_chars` characters of its module's name; 0: the program has chosen
+        the name. The function may be off until a rule switches it on."""
         if (kind, name) not in self.ids and not self._is_full(kind):
             with self.lock:
                 if (kind, name) not in self.ids:

@@ -92,7 +92,7 @@ class Outbox:
         return all(not frames or frames[0].seq > up_to for frames in (self.unacknowledged, self.waiting))
 
     def sent(self) -> None:
-        """The first waiting frame was sent."""
+        """The first waiting frame is being sent."""
         self.unacknowledged.append(self.waiting.popleft())
 
     def rewind(self) -> None:

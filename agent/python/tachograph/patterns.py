@@ -22,7 +22,7 @@ from .log import Log
 
 
 class Pattern:
-    """Raises ValueError with a message, if `text` is not a pattern. `hits`: number of functions found with it."""
+    """Raises ValueError with a message, if `text` is not a pattern. `hits` is 0 until the pattern selects a function."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,7 +1,7 @@
 """Reads the words of one track and turns them into parts of segments.
 
-A part is closed when the outermost call ends, when the part is long, or when it is a second old. In the last two cases the next
-part carries the open calls. Before: track, which defines the words. After: outbox.
+A part is closed when the outermost call ends, when the part is long or a second old, and at a flush. If calls are open then, the
+next part carries them. Before: track, which defines the words. After: outbox.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from .outbox import Outbox
 from .totals import Totals
 from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, RENAME, Track, Word
 
+# Events of a long part. A deep recursion permits more, up to EVENTS_MAX_DEEP, because shorter parts would consist mostly of
+# carried calls.
 EVENTS_MAX = 4_096
-# Maximum length of a part in a deep recursion. Shorter parts would consist mostly of carried calls.
 EVENTS_MAX_DEEP = 60_000
 ATTRIBUTE_BYTES_MAX = 262_144
 AGE_MAX_NS = 1_000_000_000
@@ -63,8 +64,8 @@ class TrackReader:
         self.clock = clock
         self.totals = totals
         self.is_broken = False
-        # Fields of the segment. `offset`: from perf_counter_ns to the epoch. It is constant for all parts, so that durations
-        # ignore changes of the wall clock.
+        # Fields of the segment. `offset`: ns to add to a time of perf_counter_ns for ns since the epoch. It is the same for all
+        # parts, so that durations ignore changes of the wall clock.
         self.head = wire.Head()
         self.offset = 0
         self.calls = 0
@@ -79,7 +80,7 @@ class TrackReader:
         self.attribute_count = 0
 
     def read(self, now: int) -> int:
-        """Takes all available words. `now`: perf_counter_ns. Returns the number of words."""
+        """Takes all available words. `now`: perf_counter_ns. Returns how many words the list had."""
         words = self.track.events
         rest = total = len(words)
         while rest > 0:
@@ -149,7 +150,8 @@ class TrackReader:
         self.event_count, self.last, self.calls = count, last, calls
 
     def _begin_part(self, time: int, calls: int) -> int:
-        """Adds the carried calls before the first event of a part. Returns the time that is the base of the first difference."""
+        """Called before the first event of a part is added: lists the calls that the part carries. `time`: time of this event, so
+        its difference is 0. `calls`: number of the first call that the part may enter. Returns `time`."""
         self.start = time
         head = self.head
         head.first_call = calls
@@ -214,7 +216,7 @@ class TrackReader:
         self.calls = 0
 
     def _end(self, what: tuple) -> None:
-        """Handles FAILED or UNWIND of an open call. The exits of open calls inside it were lost, so these calls end as failed."""
+        """Handles FAILED or UNWIND of an open call. Open calls inside it got no exit before, so they end as failed."""
         kind, time, call, *text = what
         while self.open[-1][1] > call:
             self._event(time, is_failed=True)
@@ -235,7 +237,7 @@ class TrackReader:
 
     def _attribute(self, call: int, key: str, value: Union[str, int]) -> None:
         is_open = any(number == call for _, number, _ in reversed(self.open))
-        # Attributes without an event between them must be in the same part.
+        # A part must have an event. So before the first event, a part that is full of attributes cannot be closed.
         is_full = len(self.attributes) >= ATTRIBUTE_BYTES_MAX and not self.event_count
         if not is_open or is_full or self.attribute_count >= wire.SEGMENT_ATTRIBUTES_MAX:
             self.totals.attributes_dropped += 1
@@ -259,7 +261,7 @@ class TrackReader:
             self.close_part()
 
     def close_part(self) -> None:
-        """Passes the part to the outbox and begins the next one."""
+        """Passes the part to the outbox, or drops it and counts its ended calls. No effect on a part without events."""
         if not self.event_count:
             return
         exits, outbox = self._exits, self.outbox
@@ -279,8 +281,8 @@ class TrackReader:
             self.attribute_count = 0
 
     def finish(self) -> None:
-        """Called when the strand has ended, or begins a new segment. Open calls get no exit event any more, so they end as failed
-        at the time of the last event."""
+        """Called when the strand has ended, or begins a new segment. Open calls get no exit event any more, so they end as
+        failed: at the time of the last event of the part, or, if it has none, when the innermost of them began."""
         while self.open:
             self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
         self.close_part()
@@ -292,7 +294,7 @@ class TrackReader:
     def _spoil(self, owed: int) -> None:
         """After an unexpected error (out of memory): drops and counts the current calls, but keeps the track.
 
-        `owed`: the value that `_handled` would have without the error.
+        `owed`: the value that `_handled` gets when all these calls are counted.
         """
         self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True
@@ -302,7 +304,7 @@ class TrackReader:
         self.event_count = self.attribute_count = 0
 
     def _after_fault(self, chunk: list[Word]) -> list[Word]:
-        """The words that belong to the next segment."""
+        """The words from the beginning of the next segment on, if it is in the chunk. Calls before it are counted as dropped."""
         for at, word in enumerate(chunk):
             if isinstance(word, tuple) and word[0] == BEGIN:
                 self.is_broken = False

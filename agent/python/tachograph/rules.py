@@ -50,7 +50,7 @@ class Rules:
     def __init__(self, given: Iterable[tuple[int, str]] = ()) -> None:
         self.list = [Rule(state, text) for state, text in given]
         self.search = _search(self.list)
-        # Patterns that may select functions that cannot be recorded yet.
+        # Patterns that may switch on functions that are neither decorated nor included.
         self.adding = [rule.pattern for rule in self.list if rule.state != OFF and rule.pattern is not None]
 
     def decide(self, kind: int, name: str, module_chars: int, own: int) -> tuple[int, int]:
@@ -61,8 +61,8 @@ class Rules:
         return at, own if at == NO_RULE else self.list[at].state
 
     def last(self, name: str, first: int) -> int:
-        """Position of the rule that decides. A rule may also match a beginning of `name` with at least `first` parts. If `first`
-        is 0, `name` has only one part."""
+        """Position of the rule that decides, or NO_RULE. A rule may also match a beginning of `name` with at least `first` parts.
+        If `first` is 0, `name` has only one part."""
         names: list[list[str]] = []
         for text, at, pattern in self.search:
             if text in name:
@@ -71,7 +71,7 @@ class Rules:
                     return at
         return NO_RULE
 
-    # ---- functions that cannot be recorded yet ----
+    # ---- functions that are neither decorated nor included ----
 
     def may_add(self, module: str) -> bool:
         own = module.split(".")

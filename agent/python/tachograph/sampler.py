@@ -28,7 +28,7 @@ Add = Callable[..., None]
 
 
 class Collections:
-    """Counts garbage collections and their duration, in ns, by generation."""
+    """Garbage collections by generation: their number, their duration in ns, and the number of collected objects."""
 
     def __init__(self) -> None:
         self.began = 0
@@ -63,7 +63,6 @@ class Sampler:
             gc.callbacks.remove(self.collections.on_collection)
 
     def sample(self) -> None:
-        """Takes all samples of this moment."""
         self._take(self._process, _memory, self._collections, _threads, self._agent)
 
     def sample_agent(self) -> None:

@@ -1,10 +1,10 @@
 """Records functions of the script itself. The script is not imported, and it may run until the program ends (a server). So its
 functions are changed as soon as they are defined: each selected function gets an outermost decorator in the syntax tree, which
-changes the function in place and returns the same object. So calls through references that the function's own decorators keep
-(the routes of Flask, a table of functions) are recorded.
+changes the function in place and returns the same object (only an asynchronous generator is wrapped). So calls through references
+that the function's own decorators keep (the routes of Flask, a table of functions) are recorded.
 
-A script without selected functions runs unchanged. Line numbers and tracebacks stay the same. Before: `python -m tachograph run`.
-After: imports.
+A script without selected functions runs unchanged. The added decorators do not change line numbers.
+Before: `python -m tachograph run`. After: imports.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def run_module(name: str, imports: Optional[Imports]) -> None:
 
 
 def _run_as_main(name: str, is_option: bool, imports: Optional[Imports]) -> None:
-    """Calls the function that the interpreter calls, too. It searches for the module and then runs its code; this code is
-    replaced."""
+    """Calls the function of `runpy` that the interpreter itself calls. This function searches for the module and runs its code,
+    or, if functions are selected, the code with the decorators."""
     library: Any = runpy
     execute = library._run_code
 
@@ -99,7 +99,7 @@ def _fresh_main() -> types.ModuleType:
 
 
 def _absolute(path: str) -> str:
-    """The path as the interpreter shows it: dots and links in the path are not resolved."""
+    """The path as the interpreter shows it: links are not resolved, and dots only on Windows."""
     return os.path.abspath(path) if os.name == "nt" else os.path.join(os.getcwd(), path)
 
 
@@ -158,8 +158,8 @@ def _decorated(data: Union[bytes, str], path: str, name: str, imports: Imports) 
 
 
 def _decorate(owner: Union[ast.Module, ast.ClassDef], names: Names, selection: Selection, selected: list[Names]) -> None:
-    """Adds an outermost decorator to each selected function of a module or class, and of the classes in it. The decorator gets
-    the position of the function's names in `selected`."""
+    """Adds an outermost decorator to each selected function directly in a module or class (not in an `if` or `try`), and in the
+    classes directly in it. The decorator gets the position of the function's names in `selected`."""
     for statement in owner.body:
         if isinstance(statement, ast.ClassDef):
             _decorate(statement, (*names, f"{names[-1]}.{statement.name}"), selection, selected)

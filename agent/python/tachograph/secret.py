@@ -72,7 +72,7 @@ def _content(path: str, setting: str) -> bytes:
                 # detected.
                 return file.read(wire.TOKEN_BYTES_MAX + 3).removesuffix(b"\n").removesuffix(b"\r")
             why = messages.TLS_NOT_A_FILE
-    except (OSError, ValueError) as e:  # ValueError: no path
+    except (OSError, ValueError) as e:  # ValueError: not a path
         why = (getattr(e, "strerror", None) or str(e)).lower()
     raise TokenError(messages.token_unusable(setting, why))
 

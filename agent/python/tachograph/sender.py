@@ -29,7 +29,7 @@ _SAMPLES_FIRST_S = 1.0
 # If a track has more words than the first number, the next sleep is shorter. If all tracks have fewer than the second, it is
 # longer.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
-# Longest wait of a fork for the sender to stop.
+# Longest wait for the sender to stop, before a fork or at the end of the program.
 _PAUSE_S = 1.0
 
 
@@ -107,7 +107,7 @@ class Sender:
 
     @property
     def has_news(self) -> bool:
-        """True if there may be unacknowledged records."""
+        """True if there may be unacknowledged calls or frames. Samples and entries in the inbox do not count."""
         return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:
@@ -128,7 +128,7 @@ class Sender:
             try:
                 self.step()
                 pause = self._pause()
-            except Exception as e:  # must not affect the program; logged once
+            except Exception as e:  # must not affect the program
                 self.log.say_once(f"sender {type(e)}", f"the sender failed and continues: {type(e).__name__}: {e}")
             self.home.waker.acquire(timeout=pause)
         done.release()
@@ -206,7 +206,7 @@ class Sender:
             flush.done.release()
 
     def _pause(self) -> float:
-        """The time to sleep: shorter while tracks fill quickly or the connection has pending work."""
+        """The time to sleep: shorter while tracks fill quickly or other work is pending."""
         if self.fullest > _WORDS_MANY:
             self.sleep_s = max(_SLEEP_S[0], self.sleep_s / 4)
         elif self.fullest < _WORDS_FEW:

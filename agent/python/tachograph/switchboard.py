@@ -1,5 +1,6 @@
-"""Applies the rules of the server. For a new list of rules it decides the states of all operations again, wraps the selected
-functions, and restores the code of functions that are off. It reports the result at once, and again when the result changes.
+"""Applies the rules of the server. For a new list of rules it decides the states of all operations again, changes the code of
+selected functions, and restores the code of functions that are off. Then it reports the result, and again when the result
+changes.
 
 Runs on the sender's thread, in short slices, so that the sender can empty the tracks even while a thousand rules are applied to
 ten thousand operations. A new state applies to calls that begin later. Before: link. After: operations (states), imports
@@ -21,7 +22,7 @@ from .rules import Rules
 # Minimum and maximum pause before a changed result is reported again. The first pause is short, because few operations are
 # known when the connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
 TELL_S = (0.2, 5.0)
-# Time limit for deciding states in one round of the sender.
+# Time limit for applying rules in one round of the sender.
 SLICE_S = 0.003
 
 
@@ -33,7 +34,7 @@ class Switchboard:
         self.rules = Rules()
         # Remaining work for the current rules; None: the rules are applied.
         self.left: Optional[Iterator[None]] = None
-        # Revision of the PROBES to report on; None: no report was requested on this connection.
+        # Revision of the PROBES to report on; None: none has arrived on this connection.
         self.revision: Optional[int] = None
         self.told: Optional[bytes] = None
         self.told_at = 0.0

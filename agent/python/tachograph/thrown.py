@@ -1,9 +1,9 @@
 """The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data.
 
-Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`), and wrappers (SQLAlchemy, Django) quote the
-statement with its parameters. Classes, metaclasses and properties of the program are read without running their code. `str` is
-called only if `__str__` is the interpreter's own and all arguments are of simple types. Before: track. After: the words of a
-track.
+Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`). Wrappers repeat these messages (Django)
+and may add the statement with its parameters (SQLAlchemy). Classes, metaclasses and properties of the program are read without
+running their code. `str` is called only if `__str__` is the interpreter's own and all arguments are of simple types. Before:
+track. After: the words of a track.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _DRIVERS = frozenset(
 )  # fmt: skip
 # Modules of libraries that wrap drivers.
 _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.dbapiprovider", "tortoise.exceptions"))
-# Attributes of a driver's module, for drivers that are not in the list.
+# Attributes, and classes of exceptions, of a driver's module, for drivers that are not in the list.
 _OF_DRIVERS = ("apilevel", "paramstyle")
 _CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 
-# Limit on the causes that are checked. If the chain is longer, the message is not recorded.
+# Limit on the exceptions that are checked: the thrown one and its causes. If there are more, the message is not recorded.
 _CHAIN_MAX = 16
 
 _CODES = ("pgcode", "sqlstate", "sqlite_errorname")

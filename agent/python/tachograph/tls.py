@@ -1,6 +1,6 @@
 """TLS of the connection: the files of the settings, and a socket that encrypts. Imported only if `tls_ca` is set.
 
-It encrypts in memory, because gevent replaces the sockets of `ssl`, and the sender's thread is not a greenlet.
+It encrypts in memory, because gevent may replace the sockets of `ssl` while the sender's thread is not a greenlet.
 Before: link. After: crates/server/src/tls.
 """
 
@@ -29,7 +29,7 @@ _OTHER_NAME = (62, 64)
 class TlsError(OSError):
     """The message states the setting, or the cause at the server."""
 
-    # Unlike other faults of a connection, another attempt has the same result.
+    # Another attempt would fail in the same way, unlike after other faults of a connection.
     is_of_tls = True
 
 
@@ -50,7 +50,7 @@ class Tls:
     def open(self, plain: socket.socket, host: str) -> Encrypted:
         """`plain` is connected and does not block; `host` is the name or address in the server's certificate.
 
-        Raises TlsError if a file cannot be used.
+        Raises TlsError if a file cannot be used, or if `host` cannot be in a certificate.
         """
         return Encrypted(plain, self._context(), host, bool(self.client_cert))
 
@@ -121,7 +121,7 @@ class Encrypted:
                 return True
 
     def recv(self, size: int) -> bytes:
-        """As `recv` of a socket; also sends pending bytes."""
+        """As `recv` of a socket; also sends pending bytes when nothing has arrived."""
         while True:
             try:
                 return self.session.read(size)
@@ -187,7 +187,7 @@ def _check(setting: str, path: str, mark: bytes, missing: str) -> None:
         mode = os.stat(path).st_mode
         is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # reading a FIFO would block; the system refuses a directory
         is_there = is_readable and mark in _content(path)
-    except (OSError, ValueError) as e:  # ValueError: no path
+    except (OSError, ValueError) as e:  # ValueError: not a path
         raise _unusable(setting, path, e) from e
     if not is_readable:
         raise _unusable(setting, path, messages.TLS_NOT_A_FILE)

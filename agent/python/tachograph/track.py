@@ -29,8 +29,8 @@ from .operations import AGGREGATE, SHARED
 from .tallies import TALLIES
 from .thrown import exception_text
 
-# Values of the first element of the tuple after an ESCAPE.
 ESCAPE = -(1 << 62)
+# Values of the first element of the tuple after an ESCAPE.
 BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
 # (FAILED, time, call, text of the exception or None)             this call and all open calls inside it end now, as failed
@@ -50,7 +50,7 @@ Word = Union[int, tuple]
 
 
 class Home:
-    """State shared by all tracks of the process. Replaced as a whole in a forked child."""
+    """State shared by all tracks of the process. Replaced as a whole at the start of the agent and in a forked child."""
 
     def __init__(self, is_on: bool = False, buffer: int = 65_536, strands_max: int = 10_000) -> None:
         self.session = Session.draw()
@@ -63,8 +63,8 @@ class Home:
         self.lock = allocate_lock()
         # Calls dropped because there were too many strands; changed under the lock.
         self.strandless = 0
-        # A lock for threads of the operating system, such as the sender's thread. It is created before gevent can replace the
-        # function.
+        # The sender's thread sleeps on this lock. This module keeps the function `allocate_lock` that it imported, so the lock
+        # fits the thread even if gevent replaces the function later.
         self.waker = allocate_lock()
 
     def wake(self) -> None:
@@ -98,8 +98,8 @@ class Track:
         self.calls = NO_CALL
         self.segment = 0
         self.parent: Optional[Context] = None
-        # Possible parents of outermost calls: the context submitted with the current task, and the context in which the strand
-        # began.
+        # Possible parents of outermost calls: the caller of the current pool task or Strand, and the call that started the
+        # thread, event loop or process.
         self.attached: Optional[Context] = None
         self.origin: Optional[Context] = None
         self.task: object = None
@@ -164,7 +164,7 @@ class Track:
         self.open = outer
 
     def attribute(self, call: int, key: str, value: Union[str, int]) -> None:
-        """Adds an attribute to an open call. Without room it is counted as dropped."""
+        """Adds an attribute to an open call. Without room it is counted as dropped. No effect inside a dropped call."""
         if self.words is FULL:
             return
         if len(self.events) > self.home.look_full:
@@ -271,7 +271,8 @@ def end_strand(track: Track) -> None:
 
 
 def retire(track: Track) -> None:
-    """Called when other code has ended open calls of this track. Further events are written to a new track."""
+    """Called when a call has ended before calls inside it. Their wrappers still write to this track when they return, so further
+    calls are recorded on a new track."""
     fresh = Track(track.home)
     fresh.attached, fresh.origin, fresh.task = track.attached, track.origin, track.task
     if LOCAL.__dict__.get("track") is track:
@@ -284,8 +285,8 @@ def retire(track: Track) -> None:
 class Strand:
     """One call on its own track. It may end on another thread, and overlap other calls.
 
-    If `parent` is None, the innermost call of the current track is the parent. Work inside the call is put on its track with
-    `with strand:`, one step at a time.
+    If `parent` is None, a call with `is_root` has no parent; the parent of others is `Track.context` of the current track. Work
+    inside the call is put on its track with `with strand:`, one step at a time.
     """
 
     __slots__ = ("before", "begun", "call", "is_open", "operation", "track")

@@ -1,8 +1,8 @@
-"""Encoding of the protocol: frames, records and definitions as drawn in docs/format/wire.md.
+"""Encoding of the protocol: frames, records and definitions as specified in docs/format/wire.md.
 
 Functions with the prefix `put_` append to a bytearray. Functions named after a frame of the agent return its body; `probes` reads
 the body of a frame of the server. The module has no state.
-Before: reader (segments), outbox (samples, entries), dictionary. After: link.
+Before: reader (segments), inbox (samples, entries), dictionary, outbox (frames). After: link.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ class Report:
     """The result of applying the rules of the PROBES frame with this revision.
 
     `on`, `aggregated`, `off`: numbers of operations. `rules`: for each rule the number of operations that it decides, and the
-    reason why it is invalid, empty for a valid rule. `moved`: operations that are aggregated without a rule, with the reason and
-    the time of the change, ns since the epoch.
+    reason why it is invalid, empty for a valid rule. `moved`: operations that are aggregated or switched off without a rule,
+    with the reason and the time of the change, ns since the epoch.
     """
 
     revision: int
@@ -238,7 +238,7 @@ def entry(series: int, dt: int, body: int, content: bytes) -> bytes:
 
 
 def put_enter(out: bytearray, dt: int, operation: int) -> None:
-    """`operation` 0: the innermost open call ended with an exception."""
+    """`operation` 0: not an enter, the innermost open call has failed."""
     put_varint(out, dt << 1 | 1)
     put_varint(out, operation)
 
@@ -257,7 +257,8 @@ class Head:
     writes thousands of parts per second.
 
     `trace`: 16 bytes, or None. `trace_of`: number of the segment that began the trace, or None. If both are None, the trace
-    begins here. `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.
+    begins with this segment. `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns),
+    outermost first.
     """
 
     segment: int = 0

@@ -84,7 +84,6 @@ class Server:
         return re.search(rb"http=\S+:(\d+) records=\S+:(\d+)\s", _written(output))
 
     def kill(self) -> None:
-        """SIGKILL."""
         if self.process is not None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
@@ -127,7 +126,7 @@ class Server:
 
     def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
         """One line per call of a trace, indented by its depth: service, operation, `!` if it failed, `~` if it has not ended, and
-        its attributes out of `facts`."""
+        those of its attributes that `facts` names."""
         lines = []
         for span in self.get(f"/api/traces/{trace_id}")["spans"]:
             told = "".join(f" {key}={span['attributes'][key]}" for key in facts if key in span["attributes"])

@@ -89,7 +89,7 @@ class Calls(unittest.TestCase):
         self.check(lambda: f(2), "|f", "  f", "    f")
         self.check(lambda: (f(), f()), "|f", "|f")
 
-    def test_failures_are_recorded_where_they_appear_and_where_they_leave(self) -> None:
+    def test_an_exception_is_described_where_it_appears_and_at_an_outermost_call_that_it_leaves(self) -> None:
         def twice() -> None:
             with tachograph.span("outer"):
                 quietly(caller)
@@ -207,7 +207,7 @@ class Calls(unittest.TestCase):
         step = ["  numbers", "    f"]
         self.check(consume, "|consumer", *step, "  f", *step, "  f", "  numbers")
 
-    def test_generators_behave_as_before(self) -> None:
+    def test_recorded_generators_behave_like_others(self) -> None:
         def talk() -> Any:
             heard = []
             try:
@@ -379,7 +379,7 @@ class Limits(unittest.TestCase):
             self.assertTrue(0 < dropped < 400, dropped)
             self.assertLess(max(len(sent.frame) for sent in recording.outbox.waiting), 1 << 20)
 
-    def test_deep_recursion_is_not_cut_at_each_step(self) -> None:
+    def test_a_deep_recursion_is_recorded_completely(self) -> None:
         self.assertEqual(len(tree(lambda: f(150))), 151)
 
     def test_open_calls_are_sent_and_continue(self) -> None:
@@ -466,7 +466,7 @@ if __name__ == "__main__":
     unittest.main()
 
 
-# Imports, body of a function, and True if the function inspects the frame of its caller.
+# Code above a function, its body, and True if it inspects the frame of its caller, itself or through a function that it calls.
 LOOKS = [
     ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
     ("import warnings as w", "w.warn('x', DeprecationWarning, 2)", True),
@@ -484,7 +484,7 @@ LOOKS = [
     ("", "import inspect; return inspect.stack()[1]", True),
     ("numpy = None", "return numpy.stack([])", False),
     ("import inspect", "return inspect.signature(len)", False),
-    # Here the called function inspects a frame above its caller.
+    # Here `far` inspects the frame of the caller of `f`, and `near` the frame of `f`.
     ("import warnings\ndef far(): warnings.warn('x', UserWarning, stacklevel=3)", "far()", True),
     ("import warnings\ndef far(level=3): warnings.warn('x', stacklevel=level)", "far()", True),
     ("import warnings\ndef near(): warnings.warn('x', UserWarning, stacklevel=2)", "near()", False),

@@ -128,7 +128,7 @@ class Children(ServerTest):
         _, counts = self.both(folder, "app.py")
         self.assertEqual(counts, {"lib.work": 3})
 
-    def test_subprocesses_with_a_start_of_their_own(self) -> None:
+    def test_subprocesses_with_their_own_sitecustomize(self) -> None:
         own = "import sys\nsys.own = 'own start'\nWHAT = 'own'\n"
         folder = self.program(app=PARENT, child=CHILD, lib=LIB, own__in__sitecustomize=own)
         said, counts = self.both(folder, "app.py", path=f"{folder}/own")

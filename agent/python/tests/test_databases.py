@@ -1,5 +1,5 @@
-"""The texts of exceptions contain data of a database only if `database_messages` is true. The tests search all bytes that a
-program sends."""
+"""The texts of exceptions contain data of a database only if `database_messages` is true. The tests in `Sent` search all
+bytes that a program sends."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The rule that decides an operation. Checks patterns and their order (vectors shared by the agents), compares the result of
-the search with that of a search over all rules, and checks the cost of the search."""
+the search with that of a search over all rules, and checks the cost of the search. Also how a new list of rules is applied, and
+when the result is reported."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ class Decisions(unittest.TestCase):
             self.assertEqual(rules.decide(METHOD, "a", 0, ON), (1, OFF))
             self.assertEqual(rules.decide(METHOD, "b", 0, ON), (NO_RULE, ON))
 
-    def test_new_operations_are_decided_too_and_those_off_by_default_stay_off(self) -> None:
+    def test_rules_decide_new_operations_too_and_without_a_rule_those_off_by_default_stay_off(self) -> None:
         shop = Operations()
         known = shop.id(METHOD, "shop.post")
         hidden = shop.function(METHOD, "shop.hidden", 4, OFF)
@@ -132,9 +133,9 @@ class Decisions(unittest.TestCase):
             with mock.patch.object(Pattern, "fits_parts", autospec=True, side_effect=Pattern.fits_parts) as fits:
                 decided = [rules.decide(METHOD, name, name.index(".Board"), ON)[0] for name in names]
             self.assertEqual(decided, [1_000 if name.endswith("find_7") else NO_RULE for name in names], text)
-            self.assertLess(fits.call_count, 10 * len(names), f"{text}: a full search would need 2 or 3 checks for each rule and name")
+            self.assertLess(fits.call_count, 10 * len(names), f"{text}: a full search would need 3 checks for each rule and name")
 
-    def test_a_long_list_is_applied_in_slices_and_the_last_list_wins(self) -> None:
+    def test_rules_are_applied_in_slices_and_the_last_list_wins(self) -> None:
         shop = Operations()
         ids = [shop.id(METHOD, f"shop.f{at}") for at in range(100)]
         log = Log()
@@ -146,7 +147,7 @@ class Decisions(unittest.TestCase):
         def rounds() -> int:
             count = 0
             while board.is_deciding:
-                self.assertIsNone(board.answer(0.0), "undecided operations are not reported")
+                self.assertIsNone(board.answer(0.0), "nothing is reported while rules are being applied")
                 board.go_on()
                 count += 1
             return count
@@ -164,7 +165,7 @@ class Decisions(unittest.TestCase):
         self.assertEqual(board.answer(0.0), wire.probed(wire.Report(2, 0, 101, 0, [(101, "")])))
         with mock.patch.object(switchboard, "SLICE_S", 60):
             board.take(3, ())
-            self.assertEqual(rounds(), 1, "a short list is applied at once")
+            self.assertEqual(rounds(), 1, "one slice is enough if it may last long")
         self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
 
     def test_changes_are_reported_after_pauses_that_grow_to_five_seconds_and_start_again(self) -> None:

@@ -130,8 +130,8 @@ def deep(n):
     except RecursionError: return n
 print(deep(0) > 400)
 """
-# A library that passes a function only the arguments that its code declares, like the signals of Scrapy and the events of
-# SQLAlchemy.
+# Functions with parameters of all kinds. The program below passes to a function only the arguments that its code declares, as do
+# the signals of Scrapy and the events of SQLAlchemy.
 TAKEN = """
 def none(): return "none"
 def one(a): return a
@@ -207,7 +207,7 @@ for name in ("failing", "broken", "importing"):
     except Exception: print([(frame.filename.rsplit("/", 1)[-1], frame.name) for frame in traceback.extract_tb(sys.exc_info()[2])])
 print(lib.work())
 """
-# A script whose functions are called through references that its decorators keep, while it runs.
+# A script that calls its own functions while it runs, also through references that its decorators keep.
 SCRIPT = """
 import functools, inspect, pickle, sys, warnings
 from flask import Flask
@@ -273,8 +273,8 @@ SCRIPT_COUNTS = {
 
 class Foreign(ServerTest):
     def both(self, folder: str, include: str, *program: str) -> tuple[subprocess.CompletedProcess[str], dict[str, int]]:
-        """Runs a program without the agent and with it. The output must be the same. Returns the output and the recorded
-        calls."""
+        """Runs a program without the agent and with it. Standard output and exit status must be the same. Returns the run with
+        the agent, and the number of recorded calls by operation."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
             environment = self.environment(include=include)
@@ -305,7 +305,7 @@ class Foreign(ServerTest):
         self.assertEqual(done.stdout, "['x', 'y'] 0\n")
         self.assertGreater(sum(counts.values()), 100)
 
-    def test_functions_that_inspect_their_caller_and_subclasses_of_descriptors(self) -> None:
+    def test_subclasses_of_descriptors_and_functions_that_inspect_their_caller(self) -> None:
         done, counts = self.both(self.program(app=OWN_RUN, lib=OWN), "lib", "app.py")
         self.assertEqual(done.stdout.splitlines()[0], "('here', 'here', 'here', 'lib')")
         self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 3, done.stderr)

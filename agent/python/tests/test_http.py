@@ -1,5 +1,5 @@
-"""Incoming requests (WSGI, ASGI) and outgoing requests (http.client) are recorded. Tests in one process, without a tacho
-server."""
+"""Incoming requests (WSGI, ASGI), outgoing requests (http.client) and statements of sqlite3 are recorded. Tests in one process,
+without a tacho server."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def raises_late(_environ: Any, start_response: Any) -> Iterator[bytes]:
 
 
 def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
-    """One request, as a server makes it; ignores a KeyError of the application."""
+    """Calls the application for one request, as a server does. Returns the body; it is empty after a KeyError."""
     asked: dict[str, Any] = {"PATH_INFO": path, **environ}
     setup_testing_defaults(asked)
     body: Any = ()
@@ -117,7 +117,7 @@ class Wsgi(unittest.TestCase):
     def test_the_outermost_of_two_wrappers_records(self) -> None:
         self.check(tachograph.wsgi(whole), "|GET /ads/{id} http.path=/ads/17 http.status=200", "  work")
 
-    def test_a_request_has_no_parent_in_the_server(self) -> None:
+    def test_an_open_call_of_the_server_is_not_the_parent_of_a_request(self) -> None:
         def run() -> None:
             with tachograph.span("server"):
                 ask(tachograph.wsgi(whole))
@@ -156,7 +156,7 @@ class Wsgi(unittest.TestCase):
                 status = "200" if body is whole else "201"
                 self.check(body, f"|GET /ads/{{id}} http.path=/ads/17 http.status={status}", *lines, **{key: Raising()})
 
-    def test_an_answer_with_an_invalid_status_is_passed_on(self) -> None:
+    def test_an_answer_with_an_invalid_status_is_recorded_without_it(self) -> None:
         for status in (None, 200, "", "\u00b2\u00b2\u00b2"):
 
             def odd(_environ: Any, start_response: Any, status: Any = status) -> list[bytes]:

@@ -102,7 +102,7 @@ class LinkTest(unittest.TestCase):
         self.peer = None
 
     def put(self, text: str, calls: int = 1) -> None:
-        """Adds a frame that needs a definition."""
+        """Adds a frame, and the definition of a text that must be sent before it, unless the text is known."""
         self.outbox.dictionary.text(text)
         self.outbox.begin(0)
         self.outbox.put(wire.TAG_ENTRY, b"", calls)
@@ -127,7 +127,7 @@ class LinkTest(unittest.TestCase):
         self.peer.heard.clear()
 
     def says(self, *frames: bytes) -> None:
-        """Sends frames in pieces, as a network may."""
+        """Sends frames byte by byte. Then the link makes one step."""
         for byte in b"".join(frames):
             self.peer.socket.sendall(bytes((byte,)))
         self.link.step()
@@ -228,7 +228,7 @@ class Conversations(LinkTest):
         self.link.close()
         self.link.close()
         said = [line for line in self.said if "so far" in line]
-        start = "calls were dropped so far, because a buffer was full: record fewer functions (include, exclude), or "
+        start = "calls were dropped so far, usually because a buffer was full: record fewer functions (include, exclude), or "
         self.assertEqual(said, [f"{calls} {start}raise buffer, strands_max or queue" for calls in (3, 6, 12)])
 
     def drop(self, calls: int, samples: int, entries: int) -> None:
@@ -255,7 +255,7 @@ class Conversations(LinkTest):
                 "119 fails,119 opens,119 looks,120 looks,200 looks,200 ends",
                 [
                     away.format("2 times", "2 calls, 1 samples and 2 entries were"),
-                    away.format("once", "nothing was"),  # a new minute began
+                    away.format("once", "nothing was"),  # at 120 s, a minute after the line above
                 ],
             ),
             ("0 fails,1 opens,58 fails,59 3 0 0,61 opens", [away.format("once", "3 calls, 0 samples and 0 entries were")]),
@@ -287,7 +287,7 @@ class Conversations(LinkTest):
         self.opened()
         self.assertRegex(self.said[-1], "^connected again to .*; 3 calls, 0 samples and 0 entries were dropped in the meantime$")
 
-    def test_wait_stops_data_and_ends(self) -> None:
+    def test_data_is_not_sent_until_the_wait_is_over(self) -> None:
         self.opened()
         self.hears("PING 0 0 0 0")
         before = time.monotonic()
@@ -384,7 +384,7 @@ class Conversations(LinkTest):
         self.assertGreaterEqual(self.link.due, before + pause_s)
         self.assertLessEqual(self.link.due, time.monotonic() + max(pause_s, 5))
 
-    def test_another_kind_of_server(self) -> None:
+    def test_a_server_that_violates_the_protocol(self) -> None:
         for answer, words in [
             (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not the agent port of a tacho server: it answers with HTTP; the port of"),
             (b"SSH-2.0-OpenSSH_9.9\r\n", "not the agent port of a tacho server: a frame claims"),
@@ -475,7 +475,7 @@ class Endings(LinkTest):
             self.link.step()
         self.assertFalse(self.link.may_open(time.monotonic() + 60))
 
-    def test_a_server_that_refuses_is_asked_again_only_after_its_pause(self) -> None:
+    def test_a_server_that_refuses_is_asked_again_after_its_pause_or_not_at_all(self) -> None:
         for code, is_hopeful in [(1, True), (7, True), (8, True), (9, True), (2, False), (4, False), (5, False), (12, False)]:
             with self.subTest(code):
                 self.again()

@@ -1,5 +1,5 @@
-"""`__main__` under `python -m tachograph run` equals the original. Each program runs with and without the agent, and prints
-its environment."""
+"""A program under `python -m tachograph run` finds the same `__main__`, `sys.argv` and `sys.path` as without the agent, and ends
+in the same way. Each program runs with and without the agent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ ENDS = [
 
 class Main(ServerTest):
     def both(self, folder: str, *program: str, flags: tuple[str, ...] = (), include: str = "nothing.here") -> str:
-        """Runs a program without the agent and with it. Status and output must be the same. Returns the output."""
+        """Runs a program without the agent and with it. The exit status, the output and the last line of standard error must be
+        the same; lines of the agent's log are ignored. Returns the output."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
             command = [sys.executable, *flags, *prefix, *program]

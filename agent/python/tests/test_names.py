@@ -80,7 +80,7 @@ class Config(unittest.TestCase):
         ]:
             self.assertEqual(config.load({}, {name: value}), (config.Settings(), [f"{name}={expected}"]))
 
-    def test_files_are_texts_or_paths(self) -> None:
+    def test_a_file_is_given_as_text_path_or_bytes(self) -> None:
         for name in ("tls_ca", "tls_client_cert", "tls_client_key"):
             for value in ["/x/a.pem", " /x/a.pem ", Path("/x/a.pem"), b"/x/a.pem"]:
                 settings, warnings = config.load({}, {"tls_ca": "system", name: value})
@@ -216,7 +216,7 @@ SIGNS = str.maketrans({"⏎": "\n", "⇤": "\r", "␜": "\x1c", "␤": "\x85"})
 
 
 def table(name: str, dialect: str = "") -> list[list[str]]:
-    """The lines of a table in `testdata/sql` for a dialect."""
+    """The lines of a table in `testdata/sql`, split at the tabs. If a dialect is given, only its lines."""
     whole = (SQL / name).read_text("utf-8").split("\n")
     lines = [line.translate(SIGNS).split("\t") for line in whole if line and line[0] != "#"]
     return [line for line in lines if not dialect or line[0] == "*" or dialect in line[0].split(",")]

@@ -18,7 +18,7 @@ class Board:
     def find(self, ad): return ad
 """
 
-# Each turn makes an incoming request and a statement, and calls functions without decorators and one with a decorator.
+# Each round of the loop handles a request, executes a statement, and calls functions without decorators and one with a decorator.
 PROGRAM = """
 import sqlite3, sys, threading, time, tachograph
 tachograph.start()
@@ -88,7 +88,7 @@ class Probes(ServerTest):
         return connected
 
     def told(self) -> list[int]:
-        """Operations that are on, aggregated and off, according to the server."""
+        """The numbers of operations that are on, aggregated and off, according to the server."""
         agent = self.agent()
         self.assertEqual(agent["state"], "follows")
         return [agent["probes"][key] for key in ("on", "aggregated", "off")]

@@ -252,7 +252,8 @@ class Odd(unittest.TestCase):
 
 class Routes(ServerTest):
     def check_routes(self, source: str, routes: tuple[str, ...], nested: str, **asked: str) -> None:
-        """`nested`: the route of `/outer/5/nested/a/name`. `asked`: further requested paths below `/`, and their routes."""
+        """`nested`: the route of paths that begin with `/outer/5/nested/a/name`. `asked`: beginnings of further requested paths,
+        without the first `/`, and their routes. For each beginning, `MANY` paths are requested."""
         asks = {"outer/5/nested/a/name": nested, **asked}
         more = "".join(f'for at in range({MANY}): get(f"/{path}{{at}}")\n' for path in asks)
         process = self.launch(source + ASK.replace("USERS", str(MANY)) + more + "tachograph.flush(30)\n", samplers="false")

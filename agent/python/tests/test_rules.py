@@ -1,4 +1,4 @@
-"""Rules of a server: states of calls, functions that are changed and restored, and counts."""
+"""Rules of a server: which calls are recorded, functions that are changed and restored, and counts of aggregated operations."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ class Functions(RulesTest):
         self.take()
         self.assertEqual((len(first), len(self.imports.changed)), (6, 0))
 
-    def test_the_star_selects_the_program_and_not_the_interpreter(self) -> None:
+    def test_the_star_selects_neither_the_standard_library_nor_the_agent(self) -> None:
         shop = self.load()
         functions = (json.dumps, json.JSONDecoder.decode, tempfile.mkdtemp, threading.Thread.run, Log.say)
         before = [function.__code__ for function in functions]
@@ -393,7 +393,7 @@ class Functions(RulesTest):
         self.assertIsNot(shop.post.__code__, own)
         self.assertEqual([function.__code__ for function in functions], before)
 
-    def test_the_report_counts_recorded_functions(self) -> None:
+    def test_the_report_counts_operations_by_state_and_by_rule(self) -> None:
         def report(*rules: str) -> tuple[int, int, int]:
             self.take(*rules)
             told = self.switchboard._report(1)

@@ -1,4 +1,4 @@
-"""Records of a real program arrive at a real server, also after failures of the program or the server."""
+"""Records of a real program arrive at a real server, also after failures of the connection or the server."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Programs(ServerTest):
         self.assertEqual(self.server.last(query)[(("kind", "execution"), *process)], 1)
 
     def test_the_last_counts_of_the_agent_arrive_when_a_program_ends(self) -> None:
-        """The program ends long before its next samples are due."""
+        """The program ends before its next samples are due."""
         calls = "@tachograph.record\ndef f(): pass\nwith tachograph.span('s'):\n  for _ in range(100_000): f()\n"
         for how, end in [("natural", ""), ("exit", "raise SystemExit(0)")]:
             service = f"{self.service}_{how}"

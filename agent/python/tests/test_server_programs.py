@@ -1,4 +1,5 @@
-"""Each process of real servers and workers is recorded once, and ends as without the agent."""
+"""Real servers and other programs, many with several processes. Each call is recorded once, in whichever process it runs, and the
+programs end as without the agent."""
 
 from __future__ import annotations
 
@@ -118,8 +119,8 @@ class Programs(ServerTest):
             process.wait()
 
     def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
-        """Sends `REQUESTS` requests. Checks that child processes answer them, and that one call per request is recorded. The
-        program must end as without the agent."""
+        """Runs a server without the agent and with it, and sends it `REQUESTS` requests each time. Checks that child processes
+        answer them, that one call per request is recorded, and that the server ends in the same way."""
         ends = []
         for is_watched in (False, True):
             port = free_port()
@@ -187,8 +188,8 @@ class Programs(ServerTest):
     # ---- programs that end by themselves ----
 
     def check_run(self, *program: str, calls: int, service: str = "", is_group: bool = False) -> None:
-        """The output and the exit status are the same as without the agent. `is_group`: the program may signal its process
-        group."""
+        """Output, standard error and exit status are the same as without the agent. `is_group`: the program may signal its
+        process group."""
         runs = []
         for is_watched in (False, True):
             command, environment = self.command(program, is_watched)
@@ -211,7 +212,7 @@ class Programs(ServerTest):
     def test_processes_of_a_server_that_forks(self) -> None:
         self.check_run("pool.py", "forkserver", calls=6)
 
-    def test_programs_that_end_without_exit_handlers(self) -> None:
+    def test_programs_that_may_end_without_running_exit_handlers(self) -> None:
         for at, (source, calls) in enumerate(ENDS):
             with self.subTest(source):
                 Path(self.home, f"end{at}.py").write_text(f"import lib\nlib.work()\n{source}\n")

@@ -232,7 +232,7 @@ class Refusals(TlsTest):
     def test_the_name_in_the_certificate_must_be_that_of_the_setting(self) -> None:
         named = self.serve(self.ours.sign("named", "DNS:localhost"), name="localhost")
         self.fails(named, "the server's certificate is not for 127.0.0.1", tls_ca=self.ours.file)
-        # The name may also have an address without a listener. The failed attempt is logged.
+        # `localhost` may also have an address without a listener. Then the log has a failed attempt, so it is not checked.
         self.run_program(CALLS, server=f"localhost:{named.records}", service="by name", tls_ca=self.ours.file)
         self.assertEqual(named.counts("by name"), {"outer": 1})
 

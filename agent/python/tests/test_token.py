@@ -70,7 +70,7 @@ class Values(unittest.TestCase):
             self.fails(Token(Secret(""), path, False), f"token_file={path}: {why}")
         self.fails(Token(Secret("5eC"), missing, False), "token and token_file are both set, set only one of them")
 
-    def test_a_given_value_never_means_no_token(self) -> None:
+    def test_only_an_empty_text_means_no_token(self) -> None:
         for value in (None, 7, True, b"5eC", ["5eC"], " ", "5eC\n"):
             settings, warnings = config.load({}, {"token": value})
             self.assertEqual(warnings, [])
@@ -88,7 +88,7 @@ class Values(unittest.TestCase):
         for one in (settings, settings.token, token, vars(token)):
             self.assertNotIn("5eC", f"{one!r} {one}")
 
-    def test_addresses_of_this_machine(self) -> None:
+    def test_loopback_addresses(self) -> None:
         for address, is_local in [
             ("127.0.0.1", True),
             ("127.9.9.9", True),
@@ -117,7 +117,7 @@ class Refusals(LinkTest):
         self.says(refusal(*answer))
         self.until(lambda: self.link.state is link.State.RESTING)
 
-    def test_a_refused_token_is_logged_once_with_what_to_do(self) -> None:
+    def test_each_refusal_of_a_token_is_logged_once_with_what_to_do(self) -> None:
         for token, code, expected in [
             ("", 12, "the server requires a token: set token_file or token (error 12)"),
             (TOKEN, 12, "the server refuses the token: no such token (error 12); put a valid one into token"),
@@ -174,7 +174,7 @@ class Refusals(LinkTest):
                 self.refused(12)
                 self.assertEqual(self.link.token_read, text.encode())
 
-    def test_a_token_is_not_sent_in_clear_to_another_machine(self) -> None:
+    def test_a_token_is_sent_in_clear_to_another_machine_only_with_insecure_token(self) -> None:
         with mock.patch.object(link, "is_loopback", return_value=False):
             self.use()
             self.until(lambda: self.said)

@@ -159,7 +159,7 @@ CLIENT_FRAMES = {"HELLO", "DICT", "DATA", "PING", "BYE", "PROBED"}
 
 
 class Vectors(unittest.TestCase):
-    def test_every_vector_is_encoded_and_decoded(self) -> None:
+    def test_frames_of_an_agent_are_encoded_and_frames_of_a_server_decoded(self) -> None:
         seen = 0
         for case in cases("control.vec") + cases("token.vec") + cases("data.vec") + cases("probes.vec"):
             with self.subTest(case[0][1]):

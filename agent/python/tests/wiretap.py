@@ -1,4 +1,4 @@
-"""A proxy in front of the server that passes on and stores all bytes that a program sends. It can fail the first connection."""
+"""A proxy between a program and the server. It stores the bytes that the program sends. It can fail the first connection."""
 
 from __future__ import annotations
 

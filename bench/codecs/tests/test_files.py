@@ -1,4 +1,4 @@
-"""Tests that data sets are written as files in the form that `codec_gain` reads."""
+"""Tests how data sets are read, generated, and written as files for `codec_gain`."""
 
 from array import array
 from pathlib import Path
@@ -17,7 +17,8 @@ class Files(TestCase):
             self.assertEqual(2, write(Path(folder) / "set", [group, "up\ndown\n"]))
             self.assertEqual("time,f64,u64\n1,0.1,18446744073709551615\n2,nan,0\n", (Path(folder) / "set/0000.csv").read_text())
             self.assertEqual("up\ndown\n", (Path(folder) / "set/0001.log").read_text())
-            self.assertEqual(0, write(Path(folder) / "set", []), "files of an earlier run are removed")
+            self.assertEqual(0, write(Path(folder) / "set", []))
+            self.assertEqual([], list((Path(folder) / "set").iterdir()), "files of an earlier run are removed")
 
     def test_columns_of_numbers_are_read_from_a_table(self):
         rows = "".join(f"2026-01-01,{n},{n / 4},{'' if n % 2 else n}\n" for n in range(100))

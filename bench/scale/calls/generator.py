@@ -21,7 +21,7 @@ class Calls:
     count: int
     seed: int
     start_s: int
-    """Time of the first call, Unix seconds."""
+    """Time from which traces start, Unix seconds."""
     hours: float
 
     @property

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from .generator import SECOND_NS, Calls
 
 SERVICE, OPERATION = "web", "GET /web/items/{id}"
-"""An operation with many calls for each seed: traces begin there."""
+"""An operation with many calls, whatever the seed: traces begin there."""
 OF_OPERATION = f"service = '{SERVICE}' AND operation = '{OPERATION.replace('{', '{{').replace('}', '}}')}'"
 LIMIT = 50
 MINUTES_17 = 17 * 60
@@ -24,7 +24,7 @@ class Question:
     limit_ms: float
     ours: str | None
     value: Callable[[dict], object]
-    """A value of Tachograph's answer that must be equal to `peer_value` of the peers' rows."""
+    """A value of Tachograph's answer that must be equal to `peer_value` of the rows of at least one peer."""
     sql: str
     peer_value: Callable[[list], object]
 

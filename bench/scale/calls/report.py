@@ -13,7 +13,6 @@ TITLES = {OURS: "Tachograph", BEFORE: "Tachograph before"} | {peer.name: peer.ti
 
 
 def section(work: dict) -> str:
-    """All figures of the work."""
     rows = [
         (
             TITLES[name],
@@ -29,7 +28,7 @@ def section(work: dict) -> str:
         f"{work['calls']:,} calls, {work['traces']:,} traces, {work['hours']:g} h; "
         f"load average after them {work['load_average_after']}.",
         table(("", "bytes per call", "CPU us per call", "calls/s", "peak MB"), rows),
-        "Questions: median of three, wall ms (CPU ms; peak MB), the first one's wall ms:",
+        "Questions, asked three times: median wall ms (median CPU ms; largest peak MB), wall ms of the first time:",
         _questions(work),
     ]
     failed = [f"- {TITLES[name]}: failed: {why}" for name, why in work["failed"].items()]

@@ -40,7 +40,7 @@ COLUMNS = {
 
 @dataclass
 class Asked:
-    """One answer. `value` is compared with those of the other systems."""
+    """The cost of one answer in seconds and bytes. `value` is compared with those of the other systems."""
 
     wall: float
     cpu: float
@@ -122,7 +122,7 @@ class Peer(CallSystem):
     """A system in a Python package. It runs in a process of its own."""
 
     quantile: str
-    """A quantile of the durations."""
+    """Expression for a quantile of the durations; `{}` stands for its share, such as 0.99."""
 
     def __init__(self, cache: Path, folder: Path):
         self._python = cache / ENVIRONMENT / "bin/python"
@@ -132,7 +132,7 @@ class Peer(CallSystem):
 
     @classmethod
     def install(cls, cache: Path) -> str:
-        """Installs the package. Returns its version."""
+        """Installs the packages of all peers. Returns the version of this one."""
         if not BINARY.exists():
             raise FileNotFoundError(f"{BINARY} is missing; make bench-scale builds it")
         python(cache, ENVIRONMENT, PACKAGES)
@@ -227,7 +227,7 @@ class DuckDb(Peer):
 
     name, title = "duckdb", "DuckDB on Parquet"
     notes = (
-        "one Parquet file per slice of some 2 million calls, sorted by service, operation and start, zstd; self time is a "
+        "one Parquet file per slice of about 1.5 million calls, sorted by service, operation and start, zstd; self time is a "
         "column; loads CSV; does not sync",
     )
     quantile = "approx_quantile(duration_ns, {})"

@@ -1,5 +1,5 @@
 """The order of the work `calls`. Tachograph gets all calls with the native protocol. Then the peers get the same calls, slice by
-slice. Each question is asked alternately, several times."""
+slice. Each question is asked several times, of the systems in turn."""
 
 import shutil
 import time

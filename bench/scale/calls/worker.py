@@ -1,6 +1,7 @@
 """Runs the statements of a peer in a process of its own, inside the peer's environment. Not imported by the benchmark.
 
-One statement a line on stdin, as a JSON text. One answer a line on stdout: rows, wall and processor time, peak memory.
+Each line of stdin is a statement, as a JSON text. Each line of stdout is its answer: rows or a failure, wall and processor time,
+peak memory.
 """
 
 import json
@@ -33,7 +34,7 @@ def duckdb(folder: str):
 
 
 def peak_bytes() -> int:
-    """The peak of resident memory since the last call. Resets it."""
+    """The peak of resident memory since the last call of this function."""
     with open("/proc/self/status", encoding="ascii") as status:
         peak = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
     with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:

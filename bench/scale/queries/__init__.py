@@ -1,4 +1,4 @@
-"""Part C of the scale benchmark: questions that repeat or slide, one question on all cores, and a light one beside heavy ones."""
+"""The work `queries`: questions that repeat or slide, a question on all cores and on one, and a light one beside heavy ones."""
 
 from .report import report, verdicts
 from .work import run

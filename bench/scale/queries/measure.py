@@ -3,52 +3,91 @@
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median, quantiles
 
 from ...common.client import Client, HttpError, Request
+from ...store.systems.base import System
 from ...store.systems.promql import PromQL
-from .asked import MINUTE_MS, heavy_request, light, uses_cache
+from .asked import MINUTE_MS, heavy_request, light, panels, uses_cache
 
 REPEATS = 200
-SLIDES = 25
+SLIDES = 200
 HEAVY_REPEATS = 9
 HEAVY_CLIENTS = 4
+PANEL_REPEATS = 9
+BROWSER_CONNECTIONS = 6
 
 
 @dataclass
 class Repeated:
-    """Medians of `single-groupby-5-8-1`: computed, asked again, and with a range that is a minute later each time."""
+    """Medians and processor times of `single-groupby-5-8-1`: computed, asked again, and with a range that is a minute later
+    each time."""
 
     computed_ms: float
+    computed_cpu_ms: float
     repeated_ms: float
+    repeated_cpu_ms: float
     sliding_ms: float
+    sliding_cpu_ms: float
 
 
 def repeated(system: PromQL) -> Repeated:
     with system.client() as client:
         uses_cache(system, False)
-        computed = _median(client, [system.request(light(system))] * REPEATS)
+        computed = _wall_and_cpu(system, client, [system.request(light(system))] * REPEATS)
         uses_cache(system, True)
-        again = _median(client, [system.request(light(system))] * REPEATS)
+        again = _wall_and_cpu(system, client, [system.request(light(system))] * REPEATS)
         slides = [system.request(light(system, nth * MINUTE_MS)) for nth in range(SLIDES)]
-        sliding = _median(client, slides)
+        sliding = _wall_and_cpu(system, client, slides)
         uses_cache(system, False)
-    return Repeated(computed, again, sliding)
+    return Repeated(*computed, *again, *sliding)
 
 
 def heavy_ms(system: PromQL) -> tuple[float, float]:
-    """Median time of a heavy question that is computed, and its processor time."""
+    """Median wall time of the heavy question, computed without a cache, and its mean processor time."""
     request = heavy_request(system)
     with system.client() as client:
         client.send(request)
-        before = system.cpu_seconds()
-        wall = _median(client, [request] * HEAVY_REPEATS)
-        return wall, (system.cpu_seconds() - before) * 1e3 / HEAVY_REPEATS
+        return _wall_and_cpu(system, client, [request] * HEAVY_REPEATS)
+
+
+@dataclass
+class Panels:
+    """Medians of 20 panels that are computed: asked at the same time, as a browser does, and one after the other."""
+
+    panels_ms: float
+    panels_cpu_ms: float
+    panels_in_turn_ms: float
+    panels_in_turn_cpu_ms: float
+
+
+def panels_ms(system: PromQL) -> Panels:
+    requests = panels(system)
+
+    def times_with(connections: int) -> tuple[float, float]:
+        before, times = system.cpu_seconds(), []
+        for _ in range(PANEL_REPEATS):
+            began = time.perf_counter()
+            with ThreadPoolExecutor(connections) as threads:
+                for done in [threads.submit(_send_all, system, requests[nth::connections]) for nth in range(connections)]:
+                    done.result()
+            times.append((time.perf_counter() - began) * 1e3)
+        return median(times), (system.cpu_seconds() - before) * 1e3 / PANEL_REPEATS
+
+    _send_all(system, requests)
+    return Panels(*times_with(BROWSER_CONNECTIONS), *times_with(1))
+
+
+def _send_all(system: PromQL, requests: list[Request]) -> None:
+    with system.client() as client:
+        for request in requests:
+            client.send(request)
 
 
 def light_p99_ms(system: PromQL, heavy_clients: int) -> float:
-    """99th percentile of a light question that is computed, while some clients repeat a heavy one."""
+    """99th percentile of the times of the light question, computed without a cache, while clients repeat the heavy one."""
     ended, failures = threading.Event(), []
 
     def repeat() -> None:
@@ -81,5 +120,8 @@ def _times(client: Client, requests: Iterable[Request]) -> Iterable[float]:
         yield (time.perf_counter() - began) * 1e3
 
 
-def _median(client: Client, requests: list[Request]) -> float:
-    return median(_times(client, requests))
+def _wall_and_cpu(system: System, client: Client, requests: list[Request]) -> tuple[float, float]:
+    """Median time of the requests, and the mean processor time of the system, work in the background included."""
+    before = system.cpu_seconds()
+    wall = median(_times(client, requests))
+    return wall, (system.cpu_seconds() - before) * 1e3 / len(requests)

@@ -1,7 +1,8 @@
-"""The order of part C: all systems get the data of a fleet, then each question is asked of all systems in turn."""
+"""The order of the work `queries`: one system after the other gets the data of a fleet and all questions, and stops."""
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ...store.measure import load
 from ...store.systems import Prometheus
 from ...store.systems.base import System
 from ...store.systems.promql import PromQL
-from .measure import HEAVY_CLIENTS, heavy_ms, light_p99_ms, repeated
+from .measure import HEAVY_CLIENTS, heavy_ms, light_p99_ms, panels_ms, repeated
 
 HOSTS, HOSTS_FULL = 100, 1_000
 HOURS = 24.0
@@ -20,7 +21,7 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(hosts: int, seed: int, cache: Path, folder: Path, kinds: list[type[System]]) -> dict:
-    """Prometheus takes no line protocol, and has no cache; it does not take part."""
+    """The figures of each system. Prometheus takes no part: it has no line protocol and no cache."""
     dataset = devops(hosts, HOURS, seed)
     print(f"queries: {dataset.title}", flush=True)
     costs, failed = {}, {}
@@ -41,19 +42,34 @@ def run(hosts: int, seed: int, cache: Path, folder: Path, kinds: list[type[Syste
 
 
 def _measured(system: PromQL) -> dict:
-    load(system)
-    figures = asdict(repeated(system))
+    cores = os.sched_getaffinity(0)
+    figures = {"cores": len(cores), "values_per_second": _values_per_second(system)}
+    figures |= asdict(repeated(system))
+    figures |= asdict(panels_ms(system))
     figures["heavy_ms"], figures["heavy_cpu_ms"] = heavy_ms(system)
     figures["light_alone_ms_p99"] = light_p99_ms(system, 0)
     figures["light_beside_ms_p99"] = light_p99_ms(system, HEAVY_CLIENTS)
     system.stop()
+    start = system.start
+    system.start = lambda: on_one_core(start)
+    system.start()
+    figures["heavy_one_core_ms"], _ = heavy_ms(system)
+    system.stop()
+    figures["values_per_second_one_core"] = _values_per_second(system)
+    return figures
+
+
+def _values_per_second(system: PromQL) -> float:
+    """Writes all data into an empty directory, from several connections."""
+    cost = load(system)
+    return cost.values / cost.seconds
+
+
+def on_one_core(start: Callable[[], None]) -> None:
+    """A process inherits the cores of the process that starts it. The clients keep all cores."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:
-        # A process inherits the cores of the process that starts it.
-        system.start()
+        start()
     finally:
         os.sched_setaffinity(0, cores)
-    figures["heavy_one_core_ms"], _ = heavy_ms(system)
-    figures["cores"] = len(cores)
-    return figures

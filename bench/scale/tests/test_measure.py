@@ -82,7 +82,7 @@ class Rounds(TestCase):
         self.assertTrue(all(cost.small_seconds_max > 0 and cost.cpu_seconds_at_start == 1.5 for cost in costs))
         self.assertTrue(all(cost.request_seconds_max > 0 for cost in costs))
 
-    def test_a_lost_and_a_changed_sample_are_faults(self):
+    def test_lost_and_additional_samples_are_faults(self):
         for change in (lambda values: values.pop(), lambda values: values.append((1.0, 1.0)), lambda values: values.clear()):
             system, cost = InProcess(), Cost(0.0)
             fleet, watch, _ = self.written(system)

@@ -62,7 +62,7 @@ class Aims(TestCase):
     def outcomes(self, ours: dict) -> dict[str, bool]:
         return {verdict.aim: verdict.reached for verdict in verdicts(result(ours)["works"][0])}
 
-    def test_each_aim_is_compared_with_the_best_peer_of_the_same_round(self):
+    def test_each_aim_is_compared_with_its_limit_or_the_best_peer(self):
         good = self.outcomes(cost([2, 1, 1, 1], 140_000))
         self.assertEqual({True}, set(good.values()), good)
         bad = self.outcomes(cost([2, 1, 1.2, 1.4], 150_000, ready=2.1, stall=0.26))

@@ -33,7 +33,7 @@ ENVIRONMENTS = ("production", "staging", "test")
 
 
 def devops(hosts: int, hours: float, seed: int) -> Dataset:
-    """Frames of ten fields, one per host, over `hours`."""
+    """One frame per host, with ten fields, over `hours`."""
     random = Random(seed)
     count = int(hours * 3_600_000) // STEP_MS
     times = array("q", range(START_MS, START_MS + count * STEP_MS, STEP_MS))

@@ -41,7 +41,7 @@ def operational(days: int, seed: int) -> Dataset:
 
 
 def _day(index: int) -> float:
-    """The share of the daily cycle: 0 at 6:00, 1 at 18:00."""
+    """The load by time of day: 0 at 6:00, 1 at 18:00."""
     return 0.5 - 0.5 * sin(2 * pi * (index % MINUTES_A_DAY) / MINUTES_A_DAY)
 
 

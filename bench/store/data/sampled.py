@@ -1,6 +1,6 @@
 """Work (b): series of this machine, read from /proc ten times a second during preparation.
 
-The series are real but short, and the machine is busy with a benchmark. Tables call them *sampled here*.
+The series are real but short, and a machine that runs benchmarks is not typical. Tables call them *sampled here*.
 """
 
 import json

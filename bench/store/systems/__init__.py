@@ -1,7 +1,7 @@
-"""The measured systems. Each module defines how to start, load, settle and query one system, and how to parse its
-responses.
+"""The measured systems. Each has a module that defines how to start, load, settle and query it, and how to parse its
+responses. The modules share `base.py` and `promql.py`.
 
-To add a system, add a module and one line here.
+To add a system, add a module, import its class here and add the class to `SYSTEMS`.
 """
 
 from .base import System

@@ -32,7 +32,8 @@ class System(ABC):
     """Notes for readers of the figures."""
 
     def __init__(self, cache: Path, run: Path, dataset: Dataset):
-        """`cache` holds installed packages. `run` is an empty directory for this system and this dataset."""
+        """`cache` holds installed packages. `run` is the directory for the data and the log of this system with
+        this dataset; it must be empty at the first start."""
         self.cache = cache
         self.run = run
         self.dataset = dataset
@@ -92,10 +93,10 @@ class System(ABC):
         """Before the first write, takes the steps that cannot be part of the configuration."""
 
     def finish_writes(self) -> None:
-        """Returns when the written data can be read. Most systems respond to a write only then."""
+        """Waits until the system has processed all writes, if its protocol has no responses."""
 
     def quantiles_are_ranks(self) -> bool:
-        """Whether quantiles are values of nearest ranks or approximate, instead of interpolated exactly."""
+        """Whether quantiles are nearest ranks or approximations. Otherwise they are interpolated exactly."""
         return False
 
     def start(self) -> None:

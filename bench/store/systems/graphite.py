@@ -1,7 +1,7 @@
 """Graphite from PyPI. carbon receives and writes data, whisper is the file format, graphite-web serves queries.
 
 The files of whisper are rings of fixed slots that end at the current time. Therefore times are shifted by whole days, so
-that they end less than a day before now, and shifted back in responses. Data without a constant step does not fit into
+that they end at most a day before now, and shifted back in responses. Data without a constant step does not fit into
 slots and is not written.
 """
 
@@ -67,7 +67,7 @@ class Graphite(System):
     notes = (
         "written with carbon's pickle protocol, which has no response: the time of writing ends after 5 s without work",
         "keeps one number per slot of the step",
-        "processes: carbon-cache and one worker of graphite-web",
+        "processes: carbon-cache, and gunicorn with one worker for graphite-web",
     )
 
     def __init__(self, *arguments):

@@ -21,7 +21,7 @@ class Prometheus(PromQL):
         "written by remote write, in requests with as many rows as those of the other systems",
         "written by one writer, because samples of a series must arrive in order",
         "its write-ahead log is not synced for each write",
-        "bytes are those of a snapshot; the data directory also has a log and an open head",
+        "settled bytes are those of a snapshot; the data directory also has a log and an open head",
     )
 
     def __init__(self, *arguments):

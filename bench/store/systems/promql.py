@@ -24,7 +24,7 @@ class PromQL(System):
     raw_by_export = False
     """Whether raw ranges are queried with `/api/v1/export`, which returns columns."""
     keeps_names = False
-    """Whether maxima over time keep the name of the metric. If they do, one selector can match several metrics."""
+    """Whether maxima over time keep the name of the metric. If they do, one expression is enough for several metrics."""
 
     def request(self, question: Question) -> Request:
         match question:

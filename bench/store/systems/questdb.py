@@ -20,7 +20,7 @@ class QuestDB(System):
     name = "questdb"
     title = "QuestDB"
     notes = (
-        "restarted before its files are measured, because it reserves space in them while it runs",
+        "restarted before its settled files are measured, because it reserves space in them while it runs",
         "does not sync writes to disk by default",
     )
 
@@ -119,7 +119,7 @@ class QuestDB(System):
         return True
 
     def _is_applied(self) -> bool:
-        """Whether the table has all rows of the write-ahead log."""
+        """Whether all tables have all rows of their write-ahead logs."""
         rows = json.loads(self.send(_execute("SELECT writerTxn,sequencerTxn FROM wal_tables()")))["dataset"]
         return all(written == logged for written, logged in rows)
 

@@ -14,7 +14,7 @@ class VictoriaMetrics(PromQL):
     name = "victoriametrics"
     title = "VictoriaMetrics"
     notes = (
-        "acknowledges a write from memory: a crash may lose up to a second of data",
+        "acknowledges a write from memory: a crash may lose the data of the last seconds",
         "queried with nocache=1: results are computed, not cached",
     )
     extra_parameters = {"nocache": "1"}

@@ -1,1 +1,1 @@
-"""Tests of the benchmark itself: encoders, reference and checks are compared with known values."""
+"""Tests of the benchmark itself, with small data and known results. No measured system is started."""

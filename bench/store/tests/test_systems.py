@@ -1,5 +1,5 @@
-"""Tests that queries are translated to the language of each system, and that responses are parsed. The responses have
-the form of each system."""
+"""Tests that queries are translated to the languages of the systems (all but Graphite), and that responses in the form of
+each system are parsed."""
 
 import json
 from pathlib import Path

@@ -6,17 +6,18 @@ use crate::json::float;
 use crate::tally::Tally;
 use crate::units;
 
-/// Name of the parameter with which a request over all records skips unreadable records instead of failing.
+/// Name of the parameter that makes a request skip unreadable records instead of failing.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// Largest difference between the stored and the recorded samples of a series; 0 without a lossy rule.
+/// Largest differences between the stored and the recorded (or aggregated) samples; zeros if all are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
-    /// Error bound in the unit of the values. Infinite if the bound is relative and a value is infinite.
+    /// In the unit of the values. It may be infinite if the error bound of the rule is relative.
     #[serde(with = "float")]
     pub value: f64,
     pub time_ns: u64,
-    /// Present if values are downsampled: each one is an aggregate of all values of a time step.
+    /// Present if some values are downsampled: each of these is an aggregate of the values of a time step. The longest step
+    /// if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<Thinned>,
 }

@@ -1,6 +1,6 @@
 //! Shared by the server and its clients: JSON structures, parameters, times, amounts as text.
 //!
-//! Contains no HTTP and no command line; `crates/server` and `crates/cli` use it.
+//! Contains no HTTP and no command line.
 
 pub mod export;
 pub mod json;

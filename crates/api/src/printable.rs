@@ -20,7 +20,8 @@ pub fn printable_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Control characters, line separators, and characters that change the direction of text (Unicode Standard Annex 9, 2).
+/// Control characters, line separators, and the explicit characters for the direction of text (Unicode Standard Annex 9, 2.1
+/// to 2.5).
 fn is_interpreted(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

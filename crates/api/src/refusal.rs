@@ -4,7 +4,8 @@
 /// Limit on the characters of a series in a message.
 const SERIES_CHARS_MAX: usize = 200;
 
-/// The beginnings of the reasons that `tacho_store` gives (index/admission.rs).
+/// Beginnings of reasons, after the series, that `tacho_store` gives (index/admission.rs, scatter.rs). A reason with another
+/// beginning is not separated from its series.
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
 /// Beginnings of the details of one series at the end of a reason.
@@ -22,7 +23,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// The end of the constant part of the reason for the limit on chunks. The counts after it change.
+/// A text in the reason for the limit on chunks. Counts that change follow it.
 pub const CHUNKS: &str = "(chunks_max): ";
 
 /// The part of a reason that is the same for all records refused by one limit.

@@ -71,7 +71,6 @@ impl Tally {
     }
 }
 
-/// The hash of one entry.
 pub fn entry_hash(id: SeriesId, entry: &Entry) -> u64 {
     let form = match entry.body {
         Body::Text(_) => Form::Text,
@@ -81,7 +80,6 @@ pub fn entry_hash(id: SeriesId, entry: &Entry) -> u64 {
     xxh3_64_with_seed(entry.body.as_bytes(), place)
 }
 
-/// The hash of one sample.
 pub fn sample_hash(id: SeriesId, sample: &Sample) -> u64 {
     let (form, bits) = match sample.value {
         Value::F64(value) => (Form::F64, value.to_bits()),

@@ -5,7 +5,8 @@ use tacho_model::{DURATION_UNITS, Timestamp};
 
 const NS: i64 = 1_000_000_000;
 
-/// Parses Unix seconds with a fraction (exact to the nanosecond) or RFC 3339. `None` for any other text.
+/// Parses Unix seconds or RFC 3339. A fraction is exact to the nanosecond, except in a number with an exponent. `None` for
+/// any other text, and for a time outside of [`RANGE`].
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     parse_seconds(text).or_else(|| {
         let at: jiff::Timestamp = text.parse().ok()?;

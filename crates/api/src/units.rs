@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_have_three_digits_and_a_unit() {
+    fn amounts_are_formatted() {
         let cases = [
             (duration(0), "0 ns"),
             (duration(999), "999 ns"),

@@ -72,7 +72,6 @@ impl Fault {
         }
     }
 
-    /// The hint for the user.
     pub fn hint(&self) -> Option<String> {
         let with_javaagent = "start the program with -javaagent:tachograph-agent.jar instead";
         let hint = match self {
@@ -82,11 +81,11 @@ impl Fault {
             Self::Foreign { uid, .. } => {
                 format!("run it as that user (`sudo -u '#{uid}' tacho attach ...`) or as root")
             }
-            // In a container, root lacks some capabilities.
+            // In a container, root may lack this capability.
             Self::Closed { .. } if rustix::process::geteuid().is_root() => {
                 "root needs the capability CAP_SYS_PTRACE".into()
             }
-            Self::Closed { .. } => "run it as root".into(),
+            Self::Closed { .. } => "run `tacho attach` as root".into(),
             Self::OpenJ9 { pid, .. } => {
                 format!("with a JDK of OpenJ9: `java -jar tachograph-agent.jar {pid}`")
             }

@@ -27,7 +27,7 @@ const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "
 /// A process that is a JVM.
 pub struct Jvm {
     pub process: Process,
-    /// Main class or jar, and its arguments.
+    /// Main class or jar, and its arguments. If they are unknown, the name of the process.
     pub command: String,
     /// For example `17.0.15`. `None` when unknown.
     pub version: Option<String>,
@@ -120,7 +120,7 @@ fn main(command: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Title of a process that may be a JVM.
+/// The main class or jar of a `java` command, or else the name of the process.
 fn title(process: &Process) -> String {
     let program = process.is_java_command().then(|| program(&process.arguments())).flatten();
     program.map_or_else(|| process.name(), |program| main(&program).to_owned())

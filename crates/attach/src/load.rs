@@ -227,8 +227,7 @@ impl Trigger {
         let name = format!(".attach_pid{}", process.own_pid);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
-            // The file must belong to the JVM's user. Changing the owner fails without root, which is harmless if the owner is
-            // right already.
+            // The JVM's user becomes the owner. This fails without root, which is harmless if the owner is right already.
             Ok(file) => {
                 let _ = std::os::unix::fs::fchown(file, Some(process.uid), Some(process.gid));
             }

@@ -156,7 +156,8 @@ impl Process {
         self.arguments().first().is_some_and(|command| command.rsplit('/').next() == Some("java"))
     }
 
-    /// A variable of the environment that the process started with. `None` when the environment is not readable.
+    /// A variable of the environment that the process started with. `None` when it is not set, or the environment is not
+    /// readable.
     pub fn variable(&self, name: &str) -> Option<String> {
         let words = words(&self.file("environ"));
         words.iter().find_map(|word| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
@@ -169,7 +170,7 @@ impl Process {
         names.any(|thread| thread.trim_end() == name)
     }
 
-    /// The performance data file of a JVM.
+    /// The content of the performance data file of a JVM.
     pub(super) fn perf_data(&self) -> Option<Vec<u8>> {
         self.perf_data_below(&self.tmp().ok()?)
     }
@@ -188,8 +189,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from the `release` file of the JDK, for a JVM without a performance data file. A JVM does not write that
-    /// file if an option disables it, or if its user has no name.
+    /// The Java version from the file `release` of the JDK. It is needed if a JVM has no performance data file, because an option
+    /// disables it or the JVM's user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_place_of_tmp_is_followed_only_to_the_same_directory() {
+    fn a_link_in_place_of_tmp_is_followed_only_if_the_root_is_shared() {
         let this = Process::find(std::process::id()).expect("this process exists");
         let directory = tempfile::tempdir().unwrap();
         let (folder, link) = (directory.path().join("tmp"), directory.path().join("link"));

@@ -14,9 +14,10 @@ use crate::record::{Id, Record, SavedFile, VERSION};
 use crate::repository::{Lock, Repository, Work};
 use crate::source::{Facts, OpenFile, Source};
 
-/// Where a backup is made.
+/// The machine and the data directory that are backed up, and the program that does it.
 #[derive(Clone, Debug)]
 pub struct Host {
+    /// Name of the machine.
     pub name: String,
     /// The data directory.
     pub data: String,
@@ -40,7 +41,7 @@ pub struct Created {
 /// place of the repository has other files; `Version` if a newer version made the repository; `StorageFull` if the place has no
 /// space left; `Corrupt` if written bytes differ when they are read back, a file became shorter, the format file is damaged, or
 /// the id exists already; `Io` if a file cannot be read or written; `Unavailable` if the place cannot be reached or its lock
-/// was lost; the error of `work.check`. After an error no backup was made.
+/// was lost; the error of `work.check`. After an error the record was not written, or may not be durable.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
     // Fails if the place has other files. This is checked before locking, because the lock creates a file.
     repository.is_begun()?;

@@ -9,8 +9,8 @@
 //!       |
 //!   restore.rs  objects become files again, in a new directory
 //! ```
-//! `verify.rs` reads all objects. `prune.rs` chooses the backups to keep and removes the others. Files are read and written
-//! in parts, so memory does not depend on their size.
+//! `verify.rs` reads the objects of backups. `prune.rs` chooses the backups to keep and removes the others. Files are read
+//! and written in parts, so memory does not depend on their size.
 
 mod create;
 mod hash;
@@ -30,5 +30,5 @@ pub use restore::{Restored, restore};
 pub use source::{Source, SourceFile};
 pub use verify::{Fault, Verified, verify};
 
-/// Bytes that are read, hashed and written at once.
+/// Bytes of the parts in which files are read, hashed and written.
 pub const PART_BYTES: usize = 1 << 20;

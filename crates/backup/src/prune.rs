@@ -51,7 +51,7 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
 /// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
 ///
 /// # Errors
-/// `Invalid` if `keep` keeps nothing or there is no repository; `Locked` while a backup is made, verified or restored; `Corrupt`
+/// `Invalid` if `keep` keeps nothing or there is no repository; `Locked` if another process uses the repository; `Corrupt`
 /// or `Version` if a record cannot be read, because its objects are unknown: nothing is removed then; `Io`; the error of
 /// `work.check`, after which some of the objects remain.
 pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {

@@ -1,5 +1,5 @@
 //! The record of one backup (`docs/format/backup.md`). Records are read from a repository that may be damaged or forged, so
-//! every member is checked before it is used.
+//! the id and the names and lengths of all files are checked before they are used.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -28,8 +28,8 @@ const CHECKSUM: &str = "sha256 ";
 /// The directories of a data directory that are in a backup.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 
-/// The name of a backup: the time of its beginning in UTC, and four random hexadecimal digits. Ids sort by
-/// time, to the second.
+/// The name of a backup: its time in UTC to the second, and four random hexadecimal digits. Ids of different
+/// seconds sort by time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Id(String);
@@ -114,8 +114,8 @@ pub struct SavedFile {
     pub bytes: u64,
     /// SHA-256 of the bytes, which is the name of the object.
     pub sha256: Hash,
-    /// Time of change, device and inode of the file when it was read. The next backup does not read a segment
-    /// file again if it has the same facts.
+    /// Time of modification, device and inode of the file when it was read. The next backup does not read a segment
+    /// file again if these and `bytes` are equal, and the object exists.
     pub mtime_ns: i64,
     pub device: u64,
     pub inode: u64,
@@ -149,7 +149,7 @@ impl Record {
     /// Decodes a record and compares it with its checksum and id.
     ///
     /// # Errors
-    /// `Version` for a newer version; `Corrupt` for any other bytes that are not the record with this id.
+    /// `Version` for another version; `Corrupt` for any other bytes that are not the record with this id.
     pub fn decode(bytes: &[u8], id: &Id) -> Result<Self> {
         let damaged = |why: String| Error::corrupt(why).with("backup", id);
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("record is not a text".into()))?;

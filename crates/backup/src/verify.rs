@@ -13,6 +13,8 @@ use crate::repository::{Lock, Repository, Work};
 pub struct Fault {
     /// The object; `None` for a record.
     pub object: Option<Hash>,
+    /// Whether the repository does not have the object.
+    pub is_absent: bool,
     pub reason: Error,
     /// The verified backups that cannot be restored because of this fault.
     pub backups: Vec<Id>,
@@ -51,7 +53,7 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
             Ok(record) => record,
             Err(reason) if is_damage(&reason) || reason.kind() == ErrorKind::Io => {
                 is_known = false;
-                let fault = Fault { object: None, reason, backups: vec![id.clone()] };
+                let fault = Fault { object: None, is_absent: false, reason, backups: vec![id.clone()] };
                 verified.faults.extend(is_wanted.then_some(fault));
                 continue;
             }
@@ -81,7 +83,8 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
         match read {
             Ok(()) => {}
             Err(reason) if is_damage(&reason) || reason.kind() == ErrorKind::Io => {
-                verified.faults.push(Fault { object: Some(hash), reason, backups });
+                let is_absent = !objects.contains_key(&hash);
+                verified.faults.push(Fault { object: Some(hash), is_absent, reason, backups });
             }
             Err(error) => return Err(error),
         }

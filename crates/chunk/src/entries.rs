@@ -1,4 +1,4 @@
-//! How are entries encoded? As a column of times and a column of texts or byte strings, in the order of the entries.
+//! How are entries encoded? As columns of times, of forms (text or bytes) and of bodies, in the order of the entries.
 
 use tacho_model::{Body, Entry, Kind, TimeRange, Timestamp};
 

@@ -1,4 +1,4 @@
-//! All limits of a chunk, with units and reasons (`docs/format/chunk.md`, *Limits*).
+//! All limits of a chunk (`docs/format/chunk.md`, *Limits*).
 
 /// Limit on samples, entries or segments per chunk. The store cuts chunks much earlier. Readers refuse more.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
@@ -8,8 +8,8 @@ pub const GROUP_MEMBERS_MAX: usize = 64;
 /// Limit on events, carried calls, attributes, or template slots per chunk. Bounds the memory that a few hostile bytes
 /// can request (32 MiB per column).
 pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
-/// Limit on the bytes of one column of strings, after decompression and after expanding a dictionary or templates. Larger
-/// columns are stored plain.
+/// Limit on the bytes of one column of strings in any form except plain, after decompression and after expanding a dictionary
+/// or templates. The encoder stores larger columns plain.
 pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
 /// Limit on columns per chunk. Executions have a few columns for each attribute key.
 pub const CHUNK_COLUMNS_MAX: usize = 16_384;

@@ -1,4 +1,4 @@
-//! The failure of a command: one line with the error, one line with a hint, and an exit code for scripts.
+//! The failure of a command: the error in one or more lines, an optional hint, and an exit code for scripts.
 
 use std::fmt;
 use std::process::ExitCode;

@@ -154,6 +154,10 @@ fn verify_and_prune_report_their_results() {
     let (code, stdout, stderr) = run(&["backup", "verify", text(&at)]);
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("error: 1 fault in "), "{stderr}");
+    assert!(
+        stderr.contains("hint: remove the damaged objects: the next backup writes each one again"),
+        "{stderr}"
+    );
     let id = second["id"].as_str().unwrap();
     assert!(stdout.contains("object has other bytes") && stdout.contains(id), "{stdout}");
     let (code, stderr) = failure(&["restore", text(&at), text(&out)]);
@@ -169,9 +173,39 @@ fn verify_and_prune_report_their_results() {
     let (_, stderr) = failure(&["backup", "prune", text(&at), "--keep-last", "1"]);
     assert!(stderr.contains("hint: tacho backup verify names all damage"), "{stderr}");
     fs::remove_file(&record).unwrap();
+    let (_, stderr) = failure(&["backup", "verify", text(&at)]);
+    assert!(stderr.contains("hint: the next backup writes a missing object again"), "{stderr}");
     // The next backup writes a removed object again.
     json(&["backup", "create", text(&data), text(&at)]);
     json(&["backup", "verify", text(&at)]);
+    json(&["restore", text(&at), text(&out)]);
+}
+
+#[test]
+fn a_backup_without_the_object_of_a_changed_file_is_removed_by_its_record() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    let first = json(&["backup", "create", text(&data), text(&at)]);
+    in_runtime(fill(&data, 20..22, false));
+    let second = json(&["backup", "create", text(&data), text(&at)]);
+    let [id, later] = [&first, &second].map(|backup| backup["id"].as_str().unwrap());
+    let hashes = |id: &str| -> Vec<String> {
+        let record = fs::read_to_string(at.join("backups").join(id)).unwrap();
+        let record: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
+        let files = record["files"].as_array().unwrap();
+        files.iter().map(|file| file["sha256"].as_str().unwrap().to_owned()).collect()
+    };
+    let (of_first, of_second) = (hashes(id), hashes(later));
+    let changed = of_first.iter().find(|hash| !of_second.contains(hash)).expect("a file has changed");
+    fs::remove_file(at.join("objects").join(&changed[..2]).join(changed)).unwrap();
+    json(&["backup", "verify", text(&at), later]);
+    json(&["backup", "create", text(&data), text(&at)]);
+    let (code, stdout, _) = run(&["backup", "verify", text(&at)]);
+    assert!(code == Some(1) && stdout.contains(&format!("cannot be restored: {id}\n")), "{stdout}");
+    fs::remove_file(at.join("backups").join(id)).unwrap();
+    json(&["backup", "prune", text(&at), "--keep-last", "2"]);
+    assert_eq!(json(&["backup", "verify", text(&at)])["unused"], 0);
     json(&["restore", text(&at), text(&out)]);
 }
 

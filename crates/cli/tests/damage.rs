@@ -219,7 +219,8 @@ fn after_a_start(data: &Path) {
     let offline = ["export", "--match", "log", "--data", dir, "--output", output];
     let (code, _, stderr) = run(&offline);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("places of 00000001.segment cannot be read (of any series"), "{stderr}");
+    assert!(stderr.contains("of 00000001.segment cannot be read (of any series, "), "{stderr}");
+    assert!(stderr.contains(" of any time"), "{stderr}");
     let (code, _, stderr) = run(&[&offline[..], &["--allow-damaged"]].concat());
     assert_eq!(code, Some(3), "{stderr}");
     let server = Server::start_with(data, &["--selfwatch-seconds", "0"]);

@@ -51,6 +51,29 @@ fn series_with_patterns(selectors: usize, patterns: usize, pattern: impl Fn(usiz
 
 const FORM: [(&str, &str); 1] = [("Content-Type", "application/x-www-form-urlencoded")];
 
+/// RFC 9112, section 6.1: such a request is read as chunked, and the connection ends. A second request behind it is not executed.
+#[test]
+fn a_request_with_a_length_and_chunks_ends_its_connection() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let at = server.http;
+    let second = format!("POST /write HTTP/1.1\r\nHost: {at}\r\nContent-Length: 9\r\n\r\nsecond v=1");
+    let chunk = "9\r\nfirst v=1\r\n0\r\n\r\n";
+    let (length, chunked) = ("Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n");
+    for both in [[length, chunked].concat(), [chunked, length].concat()] {
+        let text = format!("POST /write HTTP/1.1\r\nHost: {at}\r\n{both}\r\n{chunk}{second}");
+        let mut answers = String::new();
+        // The server may reset the connection, because it does not read the second request.
+        let _ = sent(at, &text).read_to_string(&mut answers);
+        assert!(
+            answers.starts_with("HTTP/1.1 204 ") && answers.matches("HTTP/1.1").count() == 1,
+            "{answers}"
+        );
+    }
+    let names = server.get("/api/v1/label/__name__/values").text();
+    assert!(names.contains("first_v") && !names.contains("second_v"), "{names}");
+}
+
 #[test]
 fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     let data = tempfile::tempdir().unwrap();

@@ -72,6 +72,8 @@ fn entries_are_found_by_labels_texts_patterns_and_members() {
         assert_eq!(answer.status, 400, "{question}");
         assert!(answer.json()["error"].as_str().unwrap().contains(expect), "{}", answer.text());
     }
+    let large = server.get("/api/v1/entries?match[]=log&pattern=(a{1000}){1000}");
+    assert_eq!(large.status, 422, "{}", large.text());
 }
 
 #[test]

@@ -88,6 +88,31 @@ fn a_cookie_does_not_begin_a_new_session() {
 }
 
 #[test]
+fn a_login_needs_the_origin_of_the_page_and_json() {
+    let guarded = Guarded::start();
+    let (origin, body) = (guarded.origin(), serde_json::json!({ "token": guarded.admin }).to_string());
+    let own = ("Origin", &*origin);
+    let (json, text) = (("Content-Type", "application/json"), ("Content-Type", "text/plain"));
+    for (headers, expect) in [
+        (&[own, json][..], 200),
+        (&[own, text], 415),
+        (&[own, text, ("X-Tacho", "1")], 415),
+        (&[own], 415),
+        (&[json], 403),
+        (&[json, ("X-Tacho", "1")], 403),
+        (&[text], 403),
+        (&[("Origin", "https://evil.example"), json], 403),
+    ] {
+        let response = guarded.server.post("/api/session", headers, body.as_bytes());
+        assert_eq!(
+            (response.status, response.header("set-cookie").is_some()),
+            (expect, expect == 200),
+            "{headers:?}"
+        );
+    }
+}
+
+#[test]
 fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
     let guarded = Guarded::start();
     let reader = guarded.token("reader", &["--role", "read"]);

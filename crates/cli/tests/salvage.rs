@@ -133,10 +133,12 @@ fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
     let damage = of(&findings, "damage");
     assert_eq!((code, damage.len()), (1, 2), "{findings:?}");
     assert!(damage[0].starts_with("\"file-short\" \"chunks/00000001.segment\""), "{damage:?}");
+    let short = findings.iter().find(|finding| finding["kind"] == "file-short").unwrap();
+    assert!(short["effect"].as_str().unwrap().starts_with("unless another finding prevents it"), "{short}");
     assert!(damage[1].starts_with("\"file-missing\" \"journal/00000000000000000003.journal\""), "{damage:?}");
-    assert!(damage[1].contains("the newest segment file in chunks/ ends early"), "{damage:?}");
+    assert!(damage[1].contains("the newest segment file lacks its end"), "{damage:?}");
     let (code, stderr) = refused_start(&data);
-    assert!(code == Some(1) && stderr.contains("the newest segment file in chunks/ ends early"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("the newest segment file lacks its end"), "{stderr}");
 }
 
 /// Writes to the front of a file.
@@ -169,7 +171,7 @@ const REFUSED: [Refused; 5] = [
     Refused {
         name: "journal missing",
         damage: |data| std::fs::remove_file(journal(data)).unwrap(),
-        message: "is missing, or it was flushed and the newest segment file in chunks/ ends early",
+        message: "does not exist, and chunks/ does not show that it was flushed",
         kind: "file-missing",
         remedy: "if the whole file still exists elsewhere, put it back; else restore the data directory from a backup, or use \
                  tacho repair to keep the rest",
@@ -186,7 +188,7 @@ const REFUSED: [Refused; 5] = [
     Refused {
         name: "segment missing",
         damage: |data| std::fs::remove_file(data.join(SEGMENT)).unwrap(),
-        message: "segments do not match the manifest",
+        message: "segment files do not match the manifest",
         kind: "file-missing",
         remedy: "put the file back from a backup, or use tacho repair",
     },

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p tacho-drivers --features fjall --example embedded_compare [ROWS] [DIRECTORY]`
 //!
-//! Every step runs in a separate process, so that its memory and open files are measured alone. Values have 1 to 8 KB of random
-//! bytes, like compressed chunks. A `put` has 1,000 rows, as in a flush.
+//! Every step runs in a separate process, so that its memory is measured alone. Values have 1 to 8 KB of random bytes, like
+//! compressed chunks. A `put` has 1,000 rows, as in a flush.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

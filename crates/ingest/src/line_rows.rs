@@ -9,7 +9,7 @@ use std::ops::Range;
 use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 
 use crate::line_protocol::{Precision, decode};
-use crate::rows::{Block, Broken, Rows};
+use crate::rows::{At, Block, Broken, Rows};
 
 /// Limit on the bytes of a line with its strings. If no end is found within the limit, a quote in the line is taken as
 /// unclosed, and the line ends at its first line feed. So an unclosed quote breaks only one line.
@@ -53,7 +53,7 @@ impl Rows for LineProtocol {
             let refused = decode(line, self.precision, self.now).rejects;
             out.broken.extend(refused.named.into_iter().next().map(|refused| Broken {
                 row: before + nth,
-                column: Some(format!("byte {}", refused.column)),
+                at: At::Byte(refused.column),
                 reason: refused.reason,
                 bytes,
             }));
@@ -175,7 +175,7 @@ mod tests {
         let block = LineProtocol::new(Precision::default(), 0).decode(text.as_bytes(), 10);
         assert_eq!((block.rows, block.batch.counts(), block.broken.len()), (43, [1, 1, 0], 41));
         let last = block.broken.last().unwrap();
-        assert_eq!(last.to_string(), "row 53, column byte 3: field \"v\" has no value");
+        assert_eq!(last.to_string(), "line 53, byte 3: field \"v\" has no value");
         assert_eq!(&text[last.bytes.clone()], "b v\n");
     }
 

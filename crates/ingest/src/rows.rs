@@ -59,19 +59,32 @@ pub struct Block {
 
 /// A refused row, or a row with a refused value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("row {row}{}: {reason}", place(.column))]
+#[error("{}: {reason}", place(*.row, .at))]
 pub struct Broken {
     /// Number of the row in the file, counted from 1. A header counts as a row.
     pub row: u64,
-    /// Name or position of the column, if known.
-    pub column: Option<String>,
+    pub at: At,
     pub reason: String,
     /// Position of the whole row in the block or, for binary formats, in the textual form.
     pub bytes: Range<usize>,
 }
 
-fn place(column: &Option<String>) -> String {
-    column.as_ref().map_or_else(String::new, |column| format!(", column {column}"))
+/// The place of a fault in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    Unknown,
+    /// Name or position of a column.
+    Column(String),
+    /// Number of a byte in the line of text, counted from 1.
+    Byte(usize),
+}
+
+fn place(row: u64, at: &At) -> String {
+    match at {
+        At::Unknown => format!("row {row}"),
+        At::Column(column) => format!("row {row}, column {column}"),
+        At::Byte(byte) => format!("line {row}, byte {byte}"),
+    }
 }
 
 /// Length of the complete lines at the front.

@@ -102,7 +102,7 @@ impl Room {
         self.table().evict(false)
     }
 
-    /// Waits until all seats are released.
+    /// Waits until all seats are released or evicted.
     pub async fn emptied(&self) {
         loop {
             let left = self.left.notified();
@@ -186,7 +186,7 @@ mod tests {
         let (second, _) = enter(&room).unwrap();
         drop(first.begin());
         let (third, evicted) = enter(&room).unwrap();
-        assert!(evicted && second.evicted().now_or_never().is_some(), "the first connection was busy later");
+        assert!(evicted && second.evicted().now_or_never().is_some(), "the second is idle longest");
         assert!(first.evicted().now_or_never().is_none());
         let (_one, _other) = (first.begin(), third.begin());
         let (reserve, evicted) = enter(&room).unwrap();

@@ -37,6 +37,19 @@ pub enum Piece {
 }
 
 impl Piece {
+    /// Number of samples in memory. The samples of a summary are not counted.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Samples { values, .. } => values.len(),
+            Self::Summary(_) => 0,
+        }
+    }
+
+    /// Whether it has neither samples nor a summary.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Samples { values, .. } if values.is_empty())
+    }
+
     /// The samples one by one; none for a summary.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         let parts = match self {

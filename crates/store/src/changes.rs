@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tacho_model::{TimeRange, Timestamp};
 
 use crate::arrival::Arrival;
+use crate::counters::Count;
 
 /// Limit on the intervals of a log. It bounds memory and the time of a question.
 const INTERVALS_MAX: usize = 1_024;
@@ -35,6 +36,8 @@ pub enum Change {
 #[derive(Debug, Default)]
 pub struct Changes {
     logs: Mutex<Logs>,
+    /// Number of intervals that were joined with a neighbour at the limit.
+    joined: Count,
     /// Distance, ns, at which a change affects samples: a later sample replaces one whose time a merge has moved this far.
     distance: u64,
 }
@@ -51,7 +54,7 @@ impl Changes {
     /// `time_max` is the limit on how far merges move times, ns. A sample and its copy may both be moved, so changes count at
     /// twice this distance.
     pub fn new(time_max: u64) -> Self {
-        Self { logs: Mutex::default(), distance: time_max.saturating_mul(2) }
+        Self { distance: time_max.saturating_mul(2), ..Self::default() }
     }
 
     /// The times of all samples that a change in `range` may affect.
@@ -70,6 +73,11 @@ impl Changes {
     /// The number of the last change. Take it before a read whose result is kept.
     pub fn last(&self) -> u64 {
         self.lock().last
+    }
+
+    /// Number of intervals that were joined with a neighbour, because a log has a limit on its intervals.
+    pub fn joined(&self) -> u64 {
+        self.joined.get()
     }
 
     /// The changed intervals within `range`, of all changes after the number `after`. With [`Change::Chunks`], changes of either
@@ -96,10 +104,11 @@ impl Changes {
         let mut logs = self.lock();
         logs.last += 1;
         let number = logs.last;
-        match kind {
+        let joined = match kind {
             Change::Samples => logs.samples.set(range, number),
             Change::Chunks => logs.chunks.set(range, number),
-        }
+        };
+        self.joined.add(joined as u64);
     }
 }
 
@@ -119,8 +128,8 @@ impl Log {
         found.into_iter()
     }
 
-    /// `number` is above all numbers of the log.
-    fn set(&mut self, range: TimeRange, number: u64) {
+    /// `number` is above all numbers of the log. Returns the number of intervals that were joined with a neighbour.
+    fn set(&mut self, range: TimeRange, number: u64) -> usize {
         let inside: Vec<Timestamp> = self.0.range(range.start..=range.end).map(|(start, _)| *start).collect();
         let mut last =
             self.0.range(..range.start).next_back().map(|(start, (end, number))| (*start, *end, *number));
@@ -139,9 +148,11 @@ impl Log {
             self.0.insert(range.end + 1, (end, before));
         }
         self.0.insert(range.start, (range.end, number));
-        if self.0.len() > INTERVALS_MAX {
+        let intervals = self.0.len();
+        if intervals > INTERVALS_MAX {
             self.halve();
         }
+        intervals - self.0.len()
     }
 
     /// Joins neighbours: first those that are short and near to each other.
@@ -182,11 +193,6 @@ pub fn times(arrival: &Arrival) -> impl Iterator<Item = TimeRange> {
 
 fn include(range: &mut Option<TimeRange>, at: Timestamp) {
     *range = Some(range.map_or(TimeRange::new(at, at), |r| TimeRange::new(r.start.min(at), r.end.max(at))));
-}
-
-/// The smallest range that contains both.
-pub fn hull(one: Option<TimeRange>, other: TimeRange) -> TimeRange {
-    one.map_or(other, |one| TimeRange::new(one.start.min(other.start), one.end.max(other.end)))
 }
 
 #[cfg(test)]
@@ -230,6 +236,20 @@ mod tests {
             changes.report(Change::Samples, part);
         }
         assert_eq!(changes.since(3, TimeRange::ALL, Change::Samples), [TimeRange::ALL]);
+    }
+
+    #[test]
+    fn intervals_are_joined_above_the_limit_and_counted() {
+        let changes = Changes::default();
+        let at = |n: usize| range(10 * i64::try_from(n).unwrap(), 10 * i64::try_from(n).unwrap() + 1);
+        (0..INTERVALS_MAX).for_each(|n| changes.report(Change::Samples, at(n)));
+        let found = || changes.since(0, TimeRange::ALL, Change::Samples);
+        assert_eq!(found(), (0..INTERVALS_MAX).map(at).collect::<Vec<_>>());
+        assert_eq!(changes.joined(), 0);
+        changes.report(Change::Samples, at(INTERVALS_MAX));
+        let joined = usize::try_from(changes.joined()).unwrap();
+        assert!(joined > 0 && found().len() == INTERVALS_MAX + 1 - joined, "{joined} joined");
+        assert!((0..=INTERVALS_MAX).all(|n| found().iter().any(|interval| interval.contains(at(n).start))));
     }
 
     proptest! {

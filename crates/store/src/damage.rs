@@ -7,12 +7,14 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tacho_model::{Kind, Labels, SeriesId, TimeRange};
+use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
 
+use crate::check::time;
 use crate::counters::Count;
 use crate::driver::{Damaged, Health};
 use crate::guarded::Guarded;
 use crate::keys::{ChunkKey, chunk_partition};
+use crate::kinds::plural;
 use crate::{Error, Result};
 
 /// Limit on the parts listed per answer. Further parts are only counted.
@@ -30,6 +32,19 @@ pub struct Damage {
     /// All missing records are in this range.
     pub range: TimeRange,
     pub reason: Arc<str>,
+}
+
+impl Damage {
+    /// The range as text, to follow a noun: `records between 2026-03-01T10:00:00Z and 2026-03-01T11:39:50Z`.
+    pub fn times(&self) -> String {
+        let TimeRange { start, end } = self.range;
+        match (start == Timestamp::MIN, end == Timestamp::MAX) {
+            (true, true) => "of any time".to_owned(),
+            (true, false) => format!("up to {}", time(end)),
+            (false, true) => format!("from {} on", time(start)),
+            (false, false) => format!("between {} and {}", time(start), time(end)),
+        }
+    }
 }
 
 /// All damages of one answer.
@@ -88,7 +103,7 @@ impl Damages {
         let labels = first.labels.as_ref().map_or_else(|| "any series".to_owned(), |l| format!("series {l}"));
         let parts = self.named.len() as u64 + self.more;
         let error = Error::corrupt(format!("stored records cannot be read: {}", first.reason));
-        let error = error.with("of", labels).with("kind", first.kind.name()).with("range", first.range);
+        let error = error.with("of", labels).with(plural(first.kind), first.times());
         Err(if parts > 1 { error.with("parts", parts) } else { error })
     }
 }
@@ -136,8 +151,10 @@ impl Unreadable {
         let mut everywhere: Vec<Arc<str>> = deletions.into_iter().map(deletion).chain(journals).collect();
         let Health { damaged_places, damaged_bytes, places_in, set_aside, .. } = health;
         if *damaged_places > 0 {
-            let (places, bytes, files) = (damaged_places, damaged_bytes, places_in.join(", "));
-            everywhere.push(format!("{bytes} bytes at {places} places of {files} cannot be read").into());
+            let (bytes, files) = (damaged_bytes, places_in.join(", "));
+            let places =
+                if *damaged_places == 1 { "1 place".to_owned() } else { format!("{damaged_places} places") };
+            everywhere.push(format!("{bytes} bytes at {places} of {files} cannot be read").into());
         }
         if !set_aside.is_empty() {
             let names = set_aside.join(", ");
@@ -220,7 +237,7 @@ mod tests {
         };
         let unreadable = Unreadable::new(BTreeSet::new(), Vec::new(), Vec::new(), &health);
         let damages = unreadable.of_all(Kind::Entry);
-        assert_eq!(&*damages.named()[0].reason, "77 bytes at 1 places of 00000002.segment cannot be read");
+        assert_eq!(&*damages.named()[0].reason, "77 bytes at 1 place of 00000002.segment cannot be read");
     }
 
     #[test]
@@ -229,7 +246,8 @@ mod tests {
         assert!(damages.check().is_ok());
         damages.add(damage("a"));
         let one = damages.check().unwrap_err();
-        let of = "stored records cannot be read: checksum mismatch (of series a, kind sample, range 1..=2";
+        let of = "stored records cannot be read: checksum mismatch (of series a, samples between \
+                  1970-01-01T00:00:00.000000001Z and 1970-01-01T00:00:00.000000002Z";
         assert_eq!((one.kind(), one.to_string()), (crate::ErrorKind::Corrupt, format!("{of})")));
         (0..DAMAGES_NAMED_MAX).for_each(|n| damages.add(damage(&format!("b{n}"))));
         damages.extend(damages.clone());
@@ -237,7 +255,7 @@ mod tests {
         damages.add(Damage { range: TimeRange::new(3, 9), ..damage("a") });
         assert_eq!(damages.named()[0].range, TimeRange::new(1, 9));
         damages.add(damage("a"));
-        let of = of.replace("1..=2", "1..=9");
+        let of = of.replace("002Z", "009Z");
         assert_eq!(damages.check().unwrap_err().to_string(), format!("{of}, parts 34)"));
     }
 }

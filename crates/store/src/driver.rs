@@ -290,7 +290,7 @@ pub trait Driver: Send + Sync + 'static {
     /// rows of a `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
-    /// Reads a small part of the older data again and compares it with its checksums. [`Driver::health`] then includes
+    /// Reads a small part of the stored data again and compares it with its checksums. [`Driver::health`] then includes
     /// damaged files. A back end that verifies its data itself does nothing.
     async fn verify(&self) -> Result<Verified> {
         Ok(Verified { done: true, ..Verified::default() })

@@ -83,7 +83,8 @@ impl Gap {
         match self {
             // A flush removes the journal after it has put its records and the row that names them as flushed.
             Self::Missing { .. } => format!(
-                "journal {path} is missing, or it was flushed and the newest segment file in chunks/ ends early"
+                "journal {path} does not exist, and chunks/ does not show that it was flushed: the file was removed, or the \
+                 newest segment file lacks its end"
             ),
             Self::Short { found, length, .. } => format!("journal {path} has {found} bytes of {length}"),
             Self::Unfinished { generation, flushed } => format!(
@@ -182,8 +183,8 @@ impl Files {
     fn missing(&self, what: &str, name: &str) -> Error {
         let path = self.directory.join(name);
         let message = format!(
-            "{what}: the copy is not whole, or a file was damaged or removed; copy all of the data directory again \
-             while no server runs on it, or, to open it without the missing part, make an empty file {}",
+            "{what}. Put the missing files back, or, if this directory is a copy that was made while a server used the \
+             original, copy all of it again while no server runs. To start without the missing part, make an empty file {}",
             path.display()
         );
         Error::corrupt(message)

@@ -348,9 +348,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
 /// Removes the generation from memory, so that reads use the driver. Then removes expired sessions and the journal.
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
-    if let Some(times) = generation.times {
-        flusher.changes.report(Change::Chunks, times);
-    }
+    generation.times.iter().for_each(|times| flusher.changes.report(Change::Chunks, times));
     flusher.budget.release(generation.bytes);
     flusher.chunks.release(generation.window_changes);
     flusher.counters.flushes.add(1);

@@ -11,10 +11,10 @@ use tacho_model::{Kind, SeriesId, TimeRange};
 use tokio::time::Instant;
 
 use crate::arrival::Arrival;
-use crate::changes;
 use crate::journal::Lack;
 use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::scatter::CHUNK_BYTES;
+use crate::spans::Spans;
 
 /// Memory of one additional open series, bytes: its map entry and its vectors.
 const SERIES_BYTES: usize = 160;
@@ -48,7 +48,7 @@ pub struct Generation {
     /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
     pub window_changes: usize,
     /// Times of all samples.
-    pub times: Option<TimeRange>,
+    pub times: Spans,
     /// Start of the generation. Monotonic, so that a jump of the clock does not change when the
     /// generation is sealed.
     pub since: Instant,
@@ -65,7 +65,7 @@ impl Generation {
             sessions: HashMap::new(),
             bytes: 0,
             window_changes: 0,
-            times: None,
+            times: Spans::default(),
             since: Instant::now(),
             journal,
         }
@@ -79,7 +79,7 @@ impl Generation {
         {
             self.bytes += SESSION_BYTES;
         }
-        self.times = times.iter().fold(self.times, |all, times| Some(changes::hull(all, *times)));
+        times.iter().for_each(|times| self.times.add(*times));
         let sample_changes = self.samples.window_changes();
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);

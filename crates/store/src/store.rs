@@ -510,6 +510,11 @@ impl Store {
         self.reader.masks.expired_before()
     }
 
+    /// Whether merges may downsample series.
+    pub fn downsamples(&self) -> bool {
+        !self.intake.options.policies.downsampling.is_empty()
+    }
+
     pub fn stats(&self) -> Stats {
         let Intake { options, index, sessions, space, budget, counters, .. } = &self.intake;
         let mut stats = counters.snapshot();

@@ -1,4 +1,5 @@
-// The list of probes. Each probe has one file, and one line in this file. Before: `../agent.js`.
+// The list of probes. A probe has a file, its import and a line of `PROBES` here, and its name in `../config.js`. Before:
+// `../agent.js`.
 
 import { isProbeWanted } from '../config.js';
 import * as httpClient from './http-client.js';
@@ -38,7 +39,7 @@ export function install(given) {
 }
 
 /**
- * The returned function logs internal errors, each at most once a minute, and never throws.
+ * Returns `guard`. A function that `guard` returns logs internal errors, each at most once a minute, and never throws.
  * @param {import('../log.js').Log} log
  * @returns {Surroundings['guard']}
  */

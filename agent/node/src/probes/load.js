@@ -3,8 +3,8 @@
 import Module from 'node:module';
 
 /**
- * Calls `change` once with the exports of a CommonJS module: when the module is loaded (also through `import`), or immediately if
- * it is already loaded.
+ * Calls `change` once with the exports of each CommonJS module that `isIt` selects: when the module is loaded (also through
+ * `import`), or immediately if it is already loaded.
  * @param {import('./index.js').Surroundings['guard']} guard
  * @param {(name: string) => boolean} isIt
  * @param {(exports: any) => void} change

@@ -1,15 +1,15 @@
 // Names of requests. If the route is not known, it is guessed from the path: `/ads/17/pictures/3` becomes
-// `/ads/{id}/pictures/{id}`. The number of names of each kind is bounded; further names become `(other)`. Before: the HTTP
-// probes. After: `../wire/dictionary.js`.
+// `/ads/{id}/pictures/{id}`. The number of names of each kind is bounded. A further name becomes `GET (other)`, or only `GET` at
+// the start of a request. Before: the HTTP probes. After: `../wire/dictionary.js`.
 
 import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
 
-/** Limit on the routes of one process; more routes indicate wrong naming. */
+/** Limit on names with a route; more of them indicate wrong naming. */
 const ROUTES_MAX = 2_048;
-/** Limit on guessed routes; more of them indicate paths that contain names. */
+/** Limit on names with a guessed route; more of them indicate paths that contain data, such as names of users. */
 const GUESSES_MAX = 1_024;
-/** Limit on guesses at the start of a request; some of these paths turn out to be unknown. */
+/** Limit on names with a route that is guessed at the start of a request; some of these paths turn out to be unknown. */
 const EARLY_MAX = 512;
 const NOT_FOUND = 404;
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT']);

@@ -155,7 +155,7 @@ function changeConnect(pool, { recorder, guard }) {
       return original.call(this, callback);
     }
     if (typeof callback === 'function') {
-      // The pool calls back in the context of the code that returned a connection.
+      // The pool may call back in the context of the code that has just released a connection.
       const inContext = bound(callback);
       return original.call(this, (/** @type {any} */ error, /** @type {any} */ ...rest) => {
         end(call, error);

@@ -1,10 +1,10 @@
 // Finds the route of a request in the program's framework, at the end of the request. Before: `http-server.js`.
 //
-//   Express (also in Nest)        stores the route in the request
-//   Fastify 5 (also in Nest)      publishes the route on a channel before the handler runs
-//   Fastify 4, and requests that  publishes each new server on a channel; a hook that the agent adds to the server gets the
-//   a hook of Fastify 5 answers   request with its route
-//   Koa                           has a context for each request, in which @koa/router stores the route
+//   Express (also in Nest)    stores the route in the request
+//   Fastify 5 (also in Nest)  publishes the route on a channel before the handler runs
+//   Fastify 4 and 5           publishes each new server on a channel; a hook that the agent adds to the server gets the request
+//                             with its route. In Fastify 5 this is for requests that another hook answers: they reach no handler
+//   Koa                       has a context for each request, in which @koa/router stores the route
 
 import diagnostics from 'node:diagnostics_channel';
 import { onLoad } from './load.js';
@@ -53,7 +53,7 @@ function ofFastify(request) {
     return undefined;
   }
   const options = request.routeOptions;
-  const url = options === undefined ? request.routerPath : options.url; // before 4.10
+  const url = options === undefined ? request.routerPath : options.url; // `routerPath` before Fastify 4.10
   return typeof url === 'string' ? url : undefined;
 }
 

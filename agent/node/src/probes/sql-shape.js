@@ -93,7 +93,7 @@ export class Shape {
     }
   }
 
-  /** @param {string} word as long as one of the known words */
+  /** @param {string} word has the length of one of the known words */
   note(word) {
     const found = TELLING.exec(word);
     if (found !== null && found[1] !== undefined) {
@@ -192,7 +192,8 @@ export class Shape {
     const isCut = !isWhole || out.length > NAME_CHARS_MAX;
     const rows = isCut ? out.lastIndexOf(ROWS) : -1;
     if (rows >= 0) {
-      // The reader stopped inside a bulk insert, at a place that depends on the data. So the shape ends after the first rows.
+      // A cut may be inside the rows of a bulk insert, at a place that depends on the data. So the shape ends after `...`, which
+      // stands for the rows, even if the cut is later.
       return out.slice(0, Math.min(rows + ROWS.length, NAME_CHARS_MAX));
     }
     const list = isCut ? this.openList() : -1;

@@ -10,7 +10,7 @@ import { NAME_CHARS_MAX, Shape } from './sql-shape.js';
 
 /** Limit on characters to read; a bulk insert may have megabytes. */
 const TEXT_CHARS_MAX = 8_000;
-/** Limit on tokens to read. Few names have more tokens. A longer text mostly has rows and lists that are folded anyway. */
+/** Limit on tokens to read. Few shapes have more tokens. A longer text mostly has rows and lists that are folded anyway. */
 const TOKENS_MAX = 1_000;
 
 /** Meaning of a backslash before a quote. */
@@ -139,7 +139,7 @@ class Reader {
     this.isWhole = false;
   }
 
-  /** @param {boolean} isSure true if the end of the literal is certain; `at` is then at the end */
+  /** @param {boolean} isSure true if the end of the literal is certain; `at` is then behind it */
   literal(isSure) {
     this.shape.value();
     if (!isSure) {
@@ -191,8 +191,8 @@ class Reader {
   }
 
   /**
-   * Closes a bracket. If it is a row that `...` replaces, all further rows are skipped. If the text is longer than the limit,
-   * reading stops here, so that the shape does not depend on the number of rows.
+   * Closes a bracket. After a row that `...` replaces, the plain rows that follow are skipped. If the text is longer than the
+   * limit, reading stops after such a row, so that the shape does not depend on the number of rows.
    */
   closing() {
     if (this.shape.closeBracket()) {
@@ -336,7 +336,8 @@ class Reader {
   }
 
   /**
-   * True for three quotes. They begin a literal of several lines, or a literal with a quote as its first character.
+   * True for three quotes in an unknown dialect. They begin a literal of several lines, or a literal with a quote as its first
+   * character.
    * @param {string} quotes
    */
   isTriple(quotes) {
@@ -360,7 +361,7 @@ class Reader {
     }
   }
 
-  /** True if the quoted text can only be a name: it is qualified, or at the position of a table, an alias or a column. */
+  /** True if the quoted text can only be a name: it is qualified, or an alias, a column, or, in SQLite, a table. */
   isName() {
     return (
       this.shape.isBeforeName() || this.match(AFTER_QUALIFIER) > this.at || (this.is('sqlite') && this.shape.isBeforeTable())

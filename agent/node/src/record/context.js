@@ -14,7 +14,7 @@ export function current() {
 }
 
 /**
- * Makes `call` the current call, for the rest of this turn of the loop and for all work that it starts.
+ * Makes `call` the current call, for the rest of the running callback and for all work that this rest starts.
  * @param {Call | undefined} call
  */
 export function become(call) {

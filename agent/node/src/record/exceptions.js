@@ -1,5 +1,6 @@
-// The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data. Calls
-// no code of the program, because a getter may wait, throw or change state. Before: `recorder.js`.
+// The text of an exception: `class: message`. For a database exception, or an exception that wraps one, it is `class (code)`,
+// because the message contains data; the setting `database_messages` permits the message. Calls no code of the program, because a
+// getter may wait, throw or change state. Before: `recorder.js`.
 
 import { types } from 'node:util';
 
@@ -11,7 +12,7 @@ const BEHIND = ['cause', 'parent', 'original', 'originalError', 'driverError', '
 /** Codes of SQLite, MySQL, Oracle, SQL Server, DuckDB. */
 const DRIVER_CODE = /^(?:SQLITE_|ERR_SQLITE_|ER_|ORA-\d|NJS-\d|DPI-\d|DUCKDB_|EREQUEST$|EPARAM$|ELOGIN$)/;
 const CODE = /^[\w-]{1,64}$/;
-/** Classes of drivers, and of wrappers that quote the statement, its values or the search terms. */
+/** Exception classes of drivers, and of wrappers that quote the statement, its values or the search terms. */
 const DATABASE_CLASS = new RegExp(
   `^(?:${[
     'PrismaClient\\w*Error|Sequelize\\w+|Drizzle(?:Query)?Error|TypeORMError|DriverException|DBError|KnexTimeoutError',
@@ -78,7 +79,11 @@ function* classesOf(error) {
   }
 }
 
-/** @param {object} error @returns {string | null} the first code, or ''; null without a database exception in the chain */
+/**
+ * @param {object} error
+ * @returns {string | null} the first code of a database exception in the chain; '' if there is no code, or if the chain is too
+ * long; null without a database exception
+ */
 function databaseCode(error) {
   const chain = new Set([error]);
   /** @type {string | null} */

@@ -1,7 +1,7 @@
 // Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
 // calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report starts and ends of calls. A part
 // is closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
-// open parts take too much memory. The next part begins with a list of the open calls.
+// open parts together take too much memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -51,7 +51,10 @@ export class Recorder {
     this.thread = dictionary.text(thread);
     this.pendingMax = pendingMax;
     this.wake = wake;
-    /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} called when a call begins */
+    /**
+     * `release` is called when a call begins, `hold` before a response is sent.
+     * @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>}
+     */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
     /** The setting `database_messages`. */
@@ -178,8 +181,8 @@ export class Recorder {
   }
 
   /**
-   * After an internal error (stack overflow, out of memory): gives up the open part of the strand, because its content is
-   * undefined.
+   * Called after an internal error (stack overflow, out of memory). The content of the open part is then undefined, so this part
+   * and the rest of the strand will be dropped.
    * @param {Call | undefined} call
    * @param {unknown} fault
    * @returns {Call} placeholder for the call that was to begin
@@ -214,7 +217,7 @@ export class Recorder {
     }
     if (open[open.length - 1] !== call) {
       this.#close(strand);
-      this.#dropAttributes(strand); // attributes that no event follows
+      this.#dropAttributes(strand);
       strand.branch(call, this.session.span(strand.number, call.number));
     }
     strand.exit(strand.part ?? this.#newPart(strand, time), time, failed);
@@ -317,7 +320,7 @@ export class Recorder {
   }
 
   /**
-   * Called after an event. Closes the part if it is too long, or if all open parts take too much memory.
+   * Called after an event or an attribute. Closes the part if it is too long, or if all open parts together take too much memory.
    * @param {Strand} strand
    */
   #settle(strand) {
@@ -359,7 +362,7 @@ export class Recorder {
     this.#release(strand, part);
   }
 
-  /** @param {Strand} strand after a failed write */
+  /** @param {Strand} strand a broken one */
   #giveUp(strand) {
     if (strand.part !== null) {
       this.totals.callsDropped += strand.part.exits;
@@ -368,7 +371,7 @@ export class Recorder {
   }
 
   /**
-   * Drops attributes that no event follows.
+   * Drops the open part if it has attributes, but no event.
    * @param {Strand} strand
    */
   #dropAttributes(strand) {
@@ -396,6 +399,7 @@ export class Recorder {
 
   /**
    * True for the first call that an exception leaves, and for each outermost call of a strand. Only these record the exception.
+   * A thrown value that is no object is recorded by each call that it leaves.
    * @param {unknown} error
    * @param {Call} call
    */

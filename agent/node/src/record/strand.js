@@ -3,9 +3,9 @@
 // adds a call to the strand of its parent only if the parent is the innermost open call of that strand. Otherwise the call
 // begins a new strand.
 //
-// A parent that does not await a call may end while this call continues. Then the open part is closed, and the remaining calls
-// move to a strand of their own, a *branch*. On the wire a branch belongs to the same segment, so the calls keep their ids.
-// Parts of a branch carry only the moved calls, name the ended call as parent, and enter no further calls.
+// A parent that does not await a call may end while this call continues. Then the open part is closed, and the calls inside the
+// parent move to a strand of their own, a *branch*. On the wire a branch belongs to the same segment, so the calls keep their
+// ids. Parts of a branch carry only the moved calls, name the ended call as parent, and enter no further calls.
 //
 // Before: `recorder.js`. After: `../wire/segment.js` (bytes), `../send/outbox.js`.
 
@@ -71,7 +71,7 @@ export class Strand {
     this.start = 0;
     this.last = 0;
     /**
-     * The strand that counts the calls and parts of this segment: this strand, or for a branch the strand that it left.
+     * The strand that counts the calls and parts of this segment: this strand, or for a branch the strand that began the segment.
      * @type {Strand}
      */
     this.origin = this;
@@ -79,7 +79,7 @@ export class Strand {
     this.part = null;
     /** Position in the recorder's list of strands with an open part. */
     this.place = -1;
-    /** True after a failed write: the rest of the strand is dropped. */
+    /** True after an internal error: the open part and the rest of the strand are dropped. */
     this.isBroken = false;
   }
 

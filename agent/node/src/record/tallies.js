@@ -13,9 +13,12 @@ const BOUNDS = Array.from({ length: 17 }, (_, at) => 2 ** (at < 9 ? 6 + at : 14 
  * caller is `(other)`.
  */
 const OWN_MAX = 384;
-/** Limit on all pairs. Beyond it the operation is also `(other)`. */
+/**
+ * Limit on all pairs except that of `(other)` and `(other)`. Beyond it, this pair counts the calls of each new pair, unless the
+ * operation has a pair with the caller `(other)`.
+ */
 const PAIRS_MAX = 512;
-/** Limit on cached pairs that share the tally of `(other)`; further pairs are looked up for each call. */
+/** Limit on cached pairs without a tally of their own; for further ones, the shared tally is looked up at each call. */
 const SHARED_MAX = 4_096;
 /** Limit on the characters of a label. Even with characters of several bytes, the label is below the protocol's limit of 4,096
  * bytes. */
@@ -110,8 +113,8 @@ export class Tallies {
   }
 
   /**
-   * Ends a call. The tally is looked up only at the end, because a request gets the name of its route late. So guessed names
-   * need no tallies.
+   * Ends a call. The tally is looked up only at the end, because a request gets the name of its route late. So the name that was
+   * guessed at its start needs no tally.
    * @param {Call} call a result of `enter`
    * @param {boolean} failed
    */

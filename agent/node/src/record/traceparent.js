@@ -1,5 +1,5 @@
-// Trace context of a caller in another process: reads and writes the header of W3C Trace Context, level 1. Before: the
-// probe of incoming requests (`parse`) and `recorder.js` (`format`).
+// The header `traceparent` of W3C Trace Context, level 1, which names a caller in another process: reads it from incoming
+// requests, writes it for outgoing requests. Before: the probe of incoming requests (`parse`) and `recorder.js` (`format`).
 
 import { Buffer } from 'node:buffer';
 
@@ -14,7 +14,7 @@ const LENGTH = 55;
 const SHAPE = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/s;
 
 /**
- * The last two digits, the sampled flag, are ignored: this agent records all traces.
+ * The flags are ignored, also the sampled flag: this agent records all traces.
  * @param {unknown} header `00-<32 hex>-<16 hex>-<2 hex>`; later versions may append fields
  * @returns {Remote | null} null for a header that the recommendation calls invalid
  */

@@ -70,8 +70,8 @@ export class Rules {
 }
 
 /**
- * Prepares the rules for the search, the last rule first. Returns for each rule a text that every matching name contains, the
- * position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs less
+ * Prepares the rules for the search, the last rule first. Returns for each valid rule a text that every matching name contains,
+ * the position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs less
  * than matching the pattern. If several texts are possible, the text that occurs in the fewest other rules is used. If several
  * texts occur equally often, the longest of them is used.
  * @param {Rule[]} rules

@@ -1,7 +1,7 @@
 // Applies the rules of the server. When a list arrives, the states of all known operations are decided again, in slices, so that
 // even a thousand rules for ten thousand operations do not delay a request. The state of a new operation is decided when it is
-// named. Callers read the state of their operation. The server gets a report at once, and again when it changes: the number of
-// operations in each state, and for each rule the number of operations that it decides, or its fault.
+// named. Callers read the state of their operation. When all states are decided, the server gets a report, and gets it again when
+// it changes: the number of operations in each state, and for each rule the number of operations that it decides, or its fault.
 //
 // Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).
 
@@ -82,7 +82,7 @@ export class Switchboard {
   }
 
   /**
-   * Sends the report if it has changed.
+   * Sends the report if it is the first on this list of rules, or if it has changed and the pause is over.
    * @param {number} now ms
    */
   tell(now) {

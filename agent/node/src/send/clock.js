@@ -22,7 +22,7 @@ export class Clock {
     this.skew = 0;
   }
 
-  /** Compares both clocks. The wall clock has ms resolution, so smaller differences are ignored. */
+  /** Measures the skew again. The wall clock has ms resolution, so smaller differences are ignored. */
   update() {
     const seen = this.wall();
     const expected = this.originMs + performance.now() + this.skew / MS;

@@ -1,5 +1,5 @@
-// Logs the number of calls dropped because a buffer was full: at most once per minute, and at the end of the program. Calls
-// dropped during an outage are part of the line about the outage. Before: `outage.js`. After: `../log.js`.
+// Logs the number of dropped calls: at most once per minute, and at the end of the program. Calls dropped during an outage are
+// part of the line about the outage. Before: `outage.js`. After: `../log.js`.
 
 import * as messages from '../messages.js';
 
@@ -20,7 +20,7 @@ export class Drops {
   }
 
   /**
-   * Called periodically while a server is connected, and at the end.
+   * Called periodically except during an outage, and at the end.
    * @param {number} now ms of any monotonic clock
    * @param {boolean} [isLast] the program ends
    */

@@ -1,7 +1,6 @@
-// Detects the end of the process or the thread after the program's last listener has run. The end begins when `exit` is emitted
-// (nothing left to do, an uncaught exception), when `process.exit` has called its listeners, or when the process sends itself a
-// deadly signal. No listener is added, because a program may count or remove listeners, and its own listeners may record
-// something.
+// Detects the end of the process or the thread after the program's last listener has run: when the listeners of `exit` have
+// returned, when `process.exit` then ends the process or thread, or when the process sends itself a deadly signal. No listener is
+// added, because a program may count or remove listeners, and its own listeners may record something.
 //
 // Before: `../agent.js`. After: `farewell.js`.
 
@@ -29,15 +28,15 @@ const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => 
 
 /**
  * @param {object} told
- * @param {() => void} told.exits called after the listeners of `exit`; more code may run, and another call may follow
- * @param {() => void} told.ends called at the very end: no more code runs
+ * @param {() => void} told.exits called after the listeners of `exit`; more code may run, and `ends` may follow
+ * @param {() => void} told.ends called at the very end: no more code of the program runs
  * @param {(event: unknown) => void} told.listens called when the program is about to add a listener for this event
  * @param {(event: unknown) => void} told.told called when the program's listeners are called for this event
- * @param {boolean} isMain only the main thread has signals
+ * @param {boolean} isMain only the main thread receives signals
  */
 export function watchEnd({ exits, ends, listens, told }, isMain) {
   replace(process, 'emit', (emit) => {
-    // If the process does not own the property, the inherited one is looked up each time, because `domain` replaces it.
+    // If `process` inherits `emit`, the inherited function is looked up each time, because `domain` replaces it.
     const own = Object.hasOwn(process, 'emit');
     return function (/** @type {any[]} */ ...args) {
       const [event] = args;

@@ -4,7 +4,7 @@
 /** Codes of a connection that the server, or a device on the way, has ended. */
 const PASSING = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE']);
 
-/** The connection was closed, or has no answer, after the server was reached. Another attempt may help. */
+/** The server was reached, but it did not answer, or the connection was closed. Another attempt may help. */
 export class Lost extends Error {}
 
 /**

@@ -1,7 +1,7 @@
 // Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
 // event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS, another thread encrypts the
 // data and sends it on its own connection (`relay.js`). If the connection fails, such a thread connects again, until the
-// deadline. If another attempt would fail, too, because no program listens at the address, for example, this code returns at
+// deadline. If another attempt would fail, too (for example, because no program listens at the address), this code returns at
 // once.
 //
 // Before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. After: the process ends.
@@ -13,12 +13,13 @@ import { Refused } from './protocol.js';
 import { Relay } from './relay.js';
 
 /**
- * A connection with non-blocking reads and writes; both throw when the connection is closed.
+ * A connection with non-blocking reads and writes. `read` throws when the connection has failed, or was closed before
+ * `end`; `write` may throw then, too.
  * @typedef {object} Peer
  * @property {(bytes: Uint8Array) => number} write returns the number of bytes written
  * @property {() => Uint8Array} read returns an empty array if nothing has arrived
- * @property {() => void} end closes it when everything is written
- * @property {boolean} isClosed true after `end` has closed the connection
+ * @property {() => void} end called after the last write
+ * @property {boolean} isClosed true after `end` if the process may end without losing written bytes
  * @property {number} greetingMs longest wait for the answer to HELLO
  */
 

@@ -25,7 +25,7 @@ const BACKOFF_LAST_MS = 5_000;
 const ENDING_MS = 100;
 /** Interval of checks: heartbeat, silence, pending log lines. */
 const CHECK_MS = 500;
-/** Largest write to the socket. */
+/** A write to the socket gets no further frames when it reaches this size. */
 const CHUNK_BYTES = 262_144;
 
 export class Link {
@@ -48,8 +48,8 @@ export class Link {
     this.isConnected = false;
     this.isReached = false;
     /**
-     * False if the last attempt has shown that another one would fail, too: no program listens at the address, a certificate is
-     * not trusted, the token is refused.
+     * False if the last attempt has shown that another one would fail, too. Examples: no program listens at the address, a
+     * certificate is not trusted, the token is refused.
      */
     this.isHopeful = true;
     /** The time of the next attempt if the program ends, ms. */
@@ -64,7 +64,7 @@ export class Link {
      * @type {Uint8Array | null}
      */
     this.rest = null;
-    /** The connection of a farewell with TLS. @type {import('./relay.js').Relay | null} */
+    /** The connection that a farewell has made in another thread. @type {import('./relay.js').Relay | null} */
     this.relay = null;
     this.outage = new Outage(`${address.host}:${address.port}`, totals, log);
     this.checkedAt = 0;
@@ -163,7 +163,7 @@ export class Link {
   /** False if the token must not be sent, because others could read it on the network. */
   mayGreet() {
     const { token } = this.protocol;
-    // Before the connection exists, only an address in the settings is known, but not the address of a name.
+    // Before the connection exists, the host in the settings decides. If it is a name, its address is not known yet.
     const remote = this.socket?.remoteAddress ?? this.address.host;
     if (token.bytes === null || this.tls !== null || isLoopback(remote)) {
       return true;
@@ -315,7 +315,7 @@ export class Link {
     this.protocol.closed();
   }
 
-  /** Ends all attempts to connect. */
+  /** Logs the last lines, and closes the connection permanently. */
   end() {
     this.isEnded = true;
     this.outage.tellPast(performance.now());

@@ -1,7 +1,7 @@
-// Logs outages of the server, and the end of each outage with the number of dropped records. At most one outage is logged per
-// minute: an outage that begins less than a minute after the latest logged outage is logged when that minute is over. Outages
-// that have ended by then share one line. A new reason for which the server refuses the token is logged immediately. Before:
-// `link.js`. After: `drops.js`, `../log.js`.
+// Logs an outage of the server in one line, and its end in another line with the number of dropped records. If an outage begins
+// less than a minute after the latest logged one, it is logged when that minute is over; all outages that have ended by then
+// share one line. A new reason for which the server refuses the token is logged immediately. Before: `link.js`. After:
+// `drops.js`, `../log.js`.
 
 import * as messages from '../messages.js';
 import { Drops } from './drops.js';
@@ -33,7 +33,7 @@ export class Outage {
      */
     this.before = [0, 0, 0];
     this.lost = [0, 0, 0];
-    /** Ended outages that were not logged. */
+    /** Number of ended outages that were not logged. */
     this.untold = 0;
   }
 

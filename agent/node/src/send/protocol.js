@@ -23,7 +23,7 @@ const PAUSE_MS = 1_000;
 const NEEDS_TLS = 11;
 const UNAUTHORIZED = 12;
 const FORBIDDEN = 13;
-/** First and longest pause after a refused token, which may become valid later. */
+/** First and longest pause after a refused token, which may become valid later. Up to half of it is subtracted at random. */
 const TOKEN_MS_MIN = 1_000;
 const TOKEN_MS_MAX = 60_000;
 /** Pause after a refusal, if the server would refuse an immediate retry for the same reason. */
@@ -81,7 +81,7 @@ export class Protocol {
     this.switchboard = null;
   }
 
-  /** Called when the connection is open. @param {number} now ms */
+  /** Begins the exchange on a new connection with HELLO. @param {number} now ms */
   connected(now) {
     this.state = 'greeting';
     this.frames = new FrameReader();
@@ -259,7 +259,7 @@ export class Protocol {
   /**
    * Checks the time limits on silence of the server.
    * @param {number} now ms
-   * @returns {string | null} the reason
+   * @returns {string | null} a text for the log if the server was silent for too long
    */
   silence(now) {
     const limit = this.state === 'open' ? 3 * this.heartbeatMs : GREETING_MS;

@@ -48,7 +48,6 @@ export class Relay {
     port1.unref();
     this.isEnding = false;
     this.isClosed = false;
-    /** The start of the thread is part of the time. */
     this.greetingMs = GREETING_MS;
   }
 

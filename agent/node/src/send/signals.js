@@ -7,13 +7,13 @@
 //                                                    |----(nothing is left, or the program listens)--> released
 //
 // libuv writes a caught signal into a pipe and discards it if the handle has stopped by the time the loop reads the pipe. So a
-// handle is stopped permanently only in the check phase, right after the loop has read the pipe. To stop a handle, the agent
-// closes it: while a signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop. This delay
+// handle is stopped permanently only in the check phase, right after the loop has read the pipe. For this, the agent closes the
+// handle: while a signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop. This delay
 // shows that a signal arrived in between.
 //
-// If the program adds a listener in the middle of a callback, the pipe has earlier signals for the agent's handle only, and later
-// signals for Node's handle, too. So the agent's handle stays until the loop has certainly read the pipe. The agent then sends
-// the signals again that only its own handle received. The program gets them late, but each exactly once.
+// If the program adds a listener in the middle of a callback, the pipe may have earlier signals that only the agent's handle
+// gets, and later signals that Node's handle gets, too. So the agent's handle stays until the loop has certainly read the pipe.
+// The agent then sends the signals again that only its own handle received. The program gets them late, but each exactly once.
 //
 // Signals are released in at most `RELEASES_MAX` callbacks per second because of the cost. A busy server has more callbacks with
 // recorded calls. In the other callbacks a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and SIGHUP
@@ -25,7 +25,7 @@
 import { createHook } from 'node:async_hooks';
 import { constants } from 'node:os';
 
-/** Signals that end the process by default and leave time for BYE. */
+/** The signals with which users and service managers normally end a program. */
 const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /**
  * Limit on releases per second (between two calls of `look`). A release gives signals their default action. It stops and starts

@@ -22,14 +22,14 @@ const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
 const PARENT_ID = 'tachograph.parent';
-/** A slot is free if its thread has made no check for this long. The thread has died without an event, or cannot be asked. */
+/** If a thread has made no check for this long, it has died without an event, or cannot be asked. Others may take its slot. */
 const GONE_SECONDS = 30;
-/** A thread must begin to send within this share of the wait at the end of the process. */
+/** An asked thread must begin to send within this share of the wait for it. */
 const SHARE = 1 / 8;
 
 export class Threads {
   /**
-   * @param {number} waitMs maximum for all threads together
+   * @param {number} waitMs longest wait: at the end for all threads together, and at each `terminate`
    * @param {import('../probes/index.js').Surroundings['guard']} guard
    */
   constructor(waitMs, guard) {
@@ -150,7 +150,7 @@ export class Threads {
   /**
    * Asks threads to send their remaining data.
    * @param {(at: number) => boolean} isMeant selects threads by the positions of their slots
-   * @returns {number[]} slots of threads with unsent data
+   * @returns {number[]} slots of the asked threads: those that have unsent data
    */
   #ask(isMeant) {
     const { table } = this;
@@ -212,7 +212,7 @@ export class Threads {
     }
   }
 
-  /** Delays `terminate` until the loop of the thread has turned once and the thread has sent its data, at most for `waitMs`. */
+  /** Delays `terminate` of a thread with unsent data until it has sent the data, at most for `waitMs`. */
   #watchTerminate() {
     const begin = this.guard((/** @type {worker.Worker} */ thread) => this.#terminating(thread));
     replace(worker.Worker.prototype, 'terminate', (terminate) => {

@@ -170,7 +170,8 @@ async function read(setting, path, mark, missing) {
 
 /** @param {string} path */
 async function readRegular(path) {
-  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0); // a FIFO without a writer does not block; Windows has no flag
+  // With O_NONBLOCK, opening a FIFO does not wait for a writer. Windows has no such flag.
+  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
   const file = await open(path, flags);
   try {
     const kind = await file.stat();

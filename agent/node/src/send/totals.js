@@ -1,5 +1,5 @@
-// Counts of the agent since the process began: sent, dropped, refused. Updated everywhere, read by `../sample/sampler.js` and
-// PING.
+// Counts of the agent since it started: sent, dropped, refused. Many files update them. They are sent as samples
+// (`../sample/sampler.js`) and in PING, and logged (`outage.js`, `drops.js`).
 
 export class Totals {
   constructor() {
@@ -12,7 +12,7 @@ export class Totals {
     this.entriesSent = 0;
     this.entriesDropped = 0;
     this.attributesDropped = 0;
-    /** Records that the server refused. */
+    /** REJECT frames of the server: at most 16 for each DATA frame, even if more records were refused. */
     this.rejected = 0;
     /** Connections established. */
     this.connects = 0;

@@ -146,7 +146,7 @@ export class Bytes {
    * @param {number} bytesMax
    */
   stringCut(text, bytesMax) {
-    // A UTF-16 unit is at least one byte, so units past this many are not needed.
+    // A UTF-16 unit becomes at least one byte, so units after the first `bytesMax` are not needed.
     const head = text.length > bytesMax ? text.slice(0, bytesMax) : text;
     if (head.length === text.length && (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax)) {
       return this.string(text);

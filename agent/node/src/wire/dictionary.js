@@ -1,6 +1,7 @@
-// Ids of strings on the wire. An id keeps its meaning for the whole session, so frames that are sent again stay valid; a new
-// connection gets all definitions from the start. Sizes are bounded as the protocol requires; names beyond a bound become
-// `(other)`. Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends new definitions before a DATA frame.
+// Ids of texts, operations and series on the wire. An id keeps its meaning for the whole session, so frames that are sent again
+// stay valid; a new connection gets all definitions from the start. Sizes are bounded as the protocol requires; names beyond a
+// bound become `(other)`. Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends new definitions before a
+// DATA frame.
 
 import { Bytes } from './bytes.js';
 import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, OPERATION_BYTES_MAX, STATE } from './constants.js';
@@ -49,7 +50,7 @@ export function defineSeries(out, id, labels) {
 }
 
 export class Dictionary {
-  /** @param {{ methods?: number, stringBytes?: number }} [limits] lower limits, for tests */
+  /** @param {{ methods?: number, stringBytes?: number }} [limits] for tests, instead of the usual limits */
   constructor(limits = {}) {
     this.methodsMax = limits.methods ?? METHODS_MAX;
     this.stringBytesMax = limits.stringBytes ?? STRING_BYTES_MAX;
@@ -130,7 +131,7 @@ export class Dictionary {
   /**
    * Id of a short value.
    * @param {string} value
-   * @returns {number} 0 if the value is long, occurs for the first time, or the dictionary is full
+   * @returns {number} 0 if the value is long or was not seen lately, or if the dictionary is full
    */
   value(value) {
     const id = this.texts.get(value);
@@ -166,7 +167,7 @@ export class Dictionary {
   /**
    * Id of a new series.
    * @param {[string, string][]} labels
-   * @returns {number} 0 if there are too many
+   * @returns {number} 0 if the dictionary is full
    */
   series(labels) {
     if (this.seriesCount >= SERIES_MAX || this.stringBytes > this.stringBytesMax) {

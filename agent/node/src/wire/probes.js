@@ -16,7 +16,7 @@ import { Damaged } from './reader.js';
  * @property {number} aggregated
  * @property {number} off
  * @property {{ matched: number, fault: string }[]} rules in the order of PROBES
- * @property {{ operation: string, reason: string, since: bigint }[]} [moved] operations aggregated without a rule
+ * @property {{ operation: string, reason: string, since: bigint }[]} [moved] operations aggregated or off without a rule
  */
 
 /**

@@ -45,7 +45,7 @@ export class SegmentPart {
     if (this.attributes !== null) this.attributes.size = 0;
   }
 
-  /** True if this part may hold more memory than was counted. */
+  /** True if this part holds more memory than the recorder has counted. */
   hasGrown() {
     return this.capacity() > this.charged;
   }
@@ -74,7 +74,7 @@ export class SegmentPart {
   enter(dt, operation) {
     this.eventCount++;
     const bytes = this.events;
-    // Nearly all times need at most four bytes, and nearly all ids at most three.
+    // Nearly all times need at most four bytes. The ids of the dictionary need at most three.
     if (dt < 0x800_0000 && operation < 0x20_0000 && bytes.array.length - bytes.size >= 8) {
       const array = bytes.array;
       let at = bytes.size;

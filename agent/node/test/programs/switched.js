@@ -1,5 +1,5 @@
-// Calls functions and sends requests to itself until a line arrives on standard input; the tests switch its functions and
-// requests on and off.
+// Calls functions and sends requests to itself until a line arrives on standard input. The tests switch the recording of these
+// functions and requests off and on.
 
 import { createServer } from 'node:http';
 import { record, wrap } from 'tachograph';

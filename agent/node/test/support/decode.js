@@ -1,8 +1,9 @@
-// A strict decoder of DATA frames: input that the server would refuse is an error.
+// A decoder of DICT and DATA frames. It checks what the tests of the recorder need: undefined operations, exits without an open
+// call, attributes of missing calls, and parts that contradict earlier parts are errors. The server also checks limits.
 
 import { FrameReader } from '../../src/wire/frame.js';
 
-/** Fields of a record, to its end. */
+/** The fields of a frame or record, read in order. */
 class Fields {
   constructor(bytes) {
     this.bytes = bytes;
@@ -154,7 +155,7 @@ export class Decoder {
     }
   }
 
-  /** Notes a call that is entered or carried. All descriptions of one call must agree. */
+  /** Notes a call that is entered or carried. All descriptions of one call must agree, except for its name. */
   #carried({ segment, number, operation, trace, thread, begin, parent }) {
     const key = `${segment}/${number}`;
     const known = this.calls.get(key);

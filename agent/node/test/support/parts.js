@@ -1,4 +1,4 @@
-// The agent's parts without a socket. `decoded` returns all records so far.
+// The agent's parts without a socket. `decoded` closes the open parts of segments and returns all records so far.
 
 import { Recorder } from '../../src/record/recorder.js';
 import { Session } from '../../src/record/session.js';
@@ -37,7 +37,6 @@ export function parts({ queue = 2 ** 24, pending = 2 ** 24, session: bytes } = {
   const wake = () => {};
   const recorder = new Recorder({ session, dictionary, outbox, clock, totals, thread: 'main', pendingMax: pending, wake, log });
   const samples = new Samples({ dictionary, outbox, clock, totals, common: { service: 's' }, log });
-  /** All records so far. */
   const decoded = () => {
     recorder.sweep(true);
     outbox.close();

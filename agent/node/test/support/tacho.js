@@ -30,7 +30,7 @@ function clean(extra = {}) {
   return { ...Object.fromEntries(kept.filter(([name]) => name !== 'NODE_TEST_CONTEXT')), ...extra };
 }
 
-/** Calls `ask` until its result is true, and returns this result. Fails after `PATIENCE_MS`. */
+/** Calls `ask`, even after exceptions, until its result is truthy, and returns this result. Fails after `PATIENCE_MS`. */
 export async function until(what, ask) {
   let last;
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(50)) {

@@ -1,4 +1,5 @@
-// Reads `testdata/*/*.vec` (format: testdata/README.md): frames that every implementation must encode, and decisions of rules.
+// Reads `testdata/*/*.vec` (format: testdata/README.md): frames that all implementations must encode or decode alike, and
+// decisions of rules.
 
 import { readFileSync } from 'node:fs';
 

@@ -135,7 +135,7 @@ def _sqlite_connection(base: type) -> type:
             wanted = default if factory is None else factory
             return super().cursor(_subclass(wanted, _sqlite_cursor) if isinstance(wanted, type) else wanted)
 
-    # Since Python 3.10 these methods create a cursor without calling `cursor`. If a class of the program overrides them, its own
+    # Since Python 3.11 these methods create a cursor without calling `cursor`. If a class of the program overrides them, its own
     # methods stay.
     for name in ("execute", "executemany", "executescript"):
         if getattr(base, name) is getattr(sys.modules["sqlite3.dbapi2"].Connection, name):

@@ -1,12 +1,12 @@
 """Finds the route of the program's framework. The route is stored in the environ or scope of the request. wsgi and asgi read it
-at the end of the request.
+at the end of the request, and wsgi also when the response starts.
 
 | framework | how |
 |---|---|
-| Flask, other users of Werkzeug with `url_rule` | the environ has the request of Werkzeug; the route follows SCRIPT_NAME |
-| Bottle | the environ has the route; it follows SCRIPT_NAME |
-| Django | the route of the resolver's match is stored; it follows SCRIPT_NAME or the mounts of Starlette |
-| Starlette, FastAPI | a matching route is stored, after the paths of its mounts; `/{path}` for a mounted app without routes |
+| Flask, other users of Werkzeug with `url_rule` | the environ has the request of Werkzeug; SCRIPT_NAME is put before the route |
+| Bottle | the environ has the route; SCRIPT_NAME is put before it |
+| Django | the route of the resolver's match is stored; SCRIPT_NAME or the mounts of Starlette are put before it |
+| Starlette, FastAPI | a matching route is stored, with the paths of its mounts before it; `/{path}` for a mount without routes |
 
 Objects of a framework may run code of the program. Exceptions of such code are suppressed here. Before: wsgi, asgi. After:
 http_server.
@@ -45,8 +45,8 @@ def install() -> None:
 
 
 def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
-    """`request`: an environ or a scope, at the end of the request. Returns None if the route is unknown, or if reading the
-    route raises an exception."""
+    """`request`: an environ or a scope, after the framework has found the route. Returns None if the route is unknown, or if
+    reading the route raises an exception."""
     try:
         return _route_of(request, status)
     except Exception:  # for example a property that can be read only while the framework handles the request

@@ -1,4 +1,4 @@
-"""An incoming request: the root of its trace, or a child of the call that its `traceparent` names. Used by wsgi and asgi.
+"""An incoming request: the root of its trace, or a child of the call that its `traceparent` names.
 
 Before: wsgi, asgi. After: track.
 """

@@ -27,7 +27,7 @@ def _guessed(path: str) -> str:
 
 
 def guessed(path: str) -> str:
-    """The route ends before a path parameter, a query or a fragment."""
+    """The route of a path. It ends before the first `?`, `;` or `#`."""
     return _guessed(path[:_PATH_CHARS_MAX])
 
 

@@ -18,7 +18,7 @@ from .route import guessed, known_method
 ROUTES_MAX, GUESSES_MAX, EARLY_MAX = 2_048, 1_024, 512
 _NOT_FOUND = 404
 
-# Ids of operations by name. Two threads may add the same name at the same time, so the bound may be exceeded by a few.
+# Ids of operations by name. Threads may add different names at the same time, so the bound may be exceeded by a few.
 _routes: dict[str, int] = {}
 _guesses: dict[str, int] = {}
 _early: dict[str, int] = {}

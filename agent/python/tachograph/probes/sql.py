@@ -1,8 +1,8 @@
 """Reduces a statement to its shape: literals become `?`, and comments are removed.
 
 White space becomes one blank, a list of values becomes one value. So statements that differ only in data are one operation, and
-no data leaves the process. The rules are the same as in `Sql.java` of the Java agent and `sql.js` of the Node.js agent; the
-cases in `testdata/sql` test all three.
+the data does not leave the process (docs/guide/statements.md has the gaps). The rules are the same as in `Sql.java` of the Java
+agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` test all three.
 
 Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If a
 text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: dbapi. After:
@@ -30,7 +30,7 @@ DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 _PLAIN, _ESCAPE, _LIKELY, _UNSURE = range(4)
 
 _BLANKS = re.compile(r"[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
-# `\w` matches letters, decimal digits, and also characters such as `²`; `_end_of_name` stops at such characters.
+# `\w` matches letters, decimal digits, and also characters such as `²`; `pass_name` stops at such characters.
 _WORD = re.compile(r"[\w$]*")
 _WORD_WITH_HASH = re.compile(r"[\w$#]*")
 _PARAMETER = re.compile(r"[?$]\w*")
@@ -105,7 +105,7 @@ class Reader:
         return found.end() if found else self.at
 
     def pass_name(self, pattern: re.Pattern[str]) -> str:
-        """The name that begins here, up to a character that is neither a letter nor a decimal digit."""
+        """Reads the name that begins here. It also ends at a non-ASCII character that is neither a letter nor a decimal digit."""
         found = pattern.match(self.text, self.at)
         name = found[0] if found else ""
         if not name.isascii():
@@ -170,8 +170,8 @@ class Reader:
         self.shape.open_bracket()
 
     def closing(self) -> None:
-        """Closes a bracket. If it is a row that `...` replaces, all further rows are skipped. If the text is longer than the
-        limit, reading stops here, so that the shape does not depend on the number of rows."""
+        """Closes a bracket. After a row that `...` replaces, the rows that follow are skipped. If the text is longer than the
+        limit, reading then stops, so that the shape does not depend on the number of rows."""
         self.at += 1
         if self.shape.close_bracket():
             self.at = self.match(_ROWS) if self.is_whole else len(self.text)
@@ -284,7 +284,8 @@ class Reader:
         return is_inside
 
     def is_triple(self, quotes: str) -> bool:
-        """True for three quotes. They begin a literal of several lines, or a literal with a quote as its first character."""
+        """True for three quotes in an unknown dialect. They begin a literal of several lines, or one with a quote as its first
+        character."""
         return self.dialect == "other" and self.text.startswith(quotes, self.at)
 
     def plain_string(self) -> None:

@@ -30,7 +30,7 @@ _ITEM = _words(
 # Text before a list of values or before a row: `in`, `values`, a row, a bracket.
 _BEFORE_ITEMS = _words(rf"(?:^|{_NO_NAME})(in) ?\Z|(?:(?:^|{_NO_NAME})values? ?|\)(?:, \.\.\.)?, )(row ?)?\Z|\(\Z")
 _BEFORE_ITEMS_CHARS = 12
-# A folded row: each value is `?`.
+# A row in which each value is `?`.
 _ROW = _words(r"(?:row ?)?\([?, ]*\)\Z")
 _VALUES = _words(rf"(?:^|{_NO_NAME})values? ?\Z")
 _ARRAY = re.compile(r"\[\?(?:, \?)+\]\Z")
@@ -167,7 +167,9 @@ class Shape:
         is_cut = not is_whole or len(out) > NAME_CHARS_MAX
         rows = out.rfind(_ROWS) if is_cut else -1
         if rows >= 0:
-            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # stopped inside a bulk insert, at a place that depends on data
+            # A cut may be inside the rows of a bulk insert, at a place that depends on the data. So the shape ends after `...`,
+            # which stands for the rows, even if the cut is later.
+            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]
         open_list = self.open_list() if is_cut else -1
         if open_list >= 0:
             return out[:open_list][: NAME_CHARS_MAX - 5] + "(?..."

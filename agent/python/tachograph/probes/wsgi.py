@@ -1,8 +1,8 @@
 """Records requests to a WSGI application: `application = tachograph.wsgi(application)`.
 
 A request with a streamed body lasts until the body is exhausted or closed; each step of the body runs on the request's track. A
-request with another body (a list, a tuple, a file of the server) ends when the application returns. Before: the server (PEP
-3333). After: http_server.
+request with another body (a list, a tuple, a `wsgi.file_wrapper` of the server) ends when the application returns. Before: the
+server (PEP 3333). After: http_server.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Request:
     def answers(self, status: Any) -> None:
         with contextlib.suppress(AttributeError, TypeError, ValueError):  # an invalid status is left to the server
             self.status = int(status[:3]) if status[:3].isdigit() else 0
-        self.found = frameworks.route_of(self.environ)  # Flask drops this object before the body is sent
+        self.found = frameworks.route_of(self.environ)  # before Flask removes its request from the environ
 
     def finish(self, thrown: Optional[BaseException]) -> None:
         self.request.finish(self.status, thrown, self.found or frameworks.route_of(self.environ))

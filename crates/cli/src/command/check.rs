@@ -26,7 +26,7 @@ pub struct Check {
     /// Compare checksums, keys and references, without decoding the chunks
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object for each finding, and one with the totals
+    /// Print one JSON object for each finding, at most 100,000, and one with the totals
     #[arg(long)]
     json: bool,
 }

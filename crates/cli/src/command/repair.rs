@@ -26,7 +26,7 @@ pub struct Repair {
     /// New directory; it must be empty or absent
     #[arg(long, value_name = "NEW")]
     into: PathBuf,
-    /// Print one JSON object for each finding, and one with the totals
+    /// Print one JSON object for each loss, at most 100,000, and one with the totals
     #[arg(long)]
     json: bool,
 }
@@ -75,7 +75,7 @@ fn print(repaired: &Repaired) {
     let place = match rows {
         0 => ", all from the journals and none from chunks/".to_owned(),
         rows => format!(
-            " of {} in {}",
+            " of {} in {} and the journals",
             units::counted(series.iter().sum::<usize>() as u64, "series", "series"),
             units::counted(*rows, "row", "rows"),
         ),
@@ -86,6 +86,7 @@ fn print(repaired: &Repaired) {
         units::counted(entries, "entry", "entries"),
         units::counted(calls, "call", "calls"),
     );
+    println!("  samples that were replaced by later ones with the same time count, too");
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {
         println!(

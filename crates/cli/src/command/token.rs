@@ -49,7 +49,7 @@ struct Data {
 /// Standard output gets only the token. It is shown once: the file of tokens has only its hash.
 #[derive(clap::Args)]
 struct Add {
-    /// Name of the token, for the audit log and the list: letters, digits, -, _ and .
+    /// Name of the token, for the audit log and the list: at most 64 letters, digits, hyphens, underscores and dots
     name: String,
     /// What it permits: write, read or admin (everything); read and write can be combined: --role read,write
     #[arg(long = "role", value_name = "ROLE", required = true, value_delimiter = ',')]
@@ -89,6 +89,7 @@ struct List {
 /// Show one token as JSON
 #[derive(clap::Args)]
 struct Show {
+    /// Name of the token, as `tacho token list` prints it
     name: String,
     #[command(flatten)]
     data: Data,
@@ -97,6 +98,7 @@ struct Show {
 /// Revoke a token
 #[derive(clap::Args)]
 struct Revoke {
+    /// Name of the token, as `tacho token list` prints it
     name: String,
     #[command(flatten)]
     data: Data,

@@ -257,9 +257,9 @@ pub fn mismatches(
     wrong
 }
 
-/// Refuses a directory that was copied while a server wrote it, because its files are from different times. A crash
-/// cannot cause such a difference: a file is created, then listed in the manifest, and only then gets rows; it is removed
-/// after the manifest marks it as removed.
+/// Refuses a directory that lacks files or their ends, or whose files are from different times, as in a copy that was made
+/// while a server wrote the original. A crash cannot cause such a difference: a file is created, then listed in the manifest, and
+/// only then gets rows; it is removed after the manifest marks it as removed.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,
@@ -281,9 +281,11 @@ fn check_whole(
     };
     wrong.truncate(NAMED_MAX);
     let message = format!(
-        "segments do not match the manifest, as in a copy of a running server: {}{more}. Copy the directory again while \
-         the server is stopped, or put the files back. To continue without the missing files, make an empty file {LOST} there",
-        wrong.join(", ")
+        "segment files do not match the manifest: {}{more}. Put the files back, or, if this directory is a copy that was made \
+         while a server used the original, copy it again while no server runs. To start without the missing parts, make an \
+         empty file {}",
+        wrong.join(", "),
+        directory.join(LOST).display()
     );
     Err(Error::corrupt(message).with("path", directory.display()))
 }
@@ -311,8 +313,9 @@ pub fn check_older(disk: &dyn Disk, directory: &Path, present: &BTreeMap<u32, u6
         read.map_err(|e| Error::io("read segment", &path, e))?;
         if found == mark() {
             let message = format!(
-                "neither {FILE} nor {BACKUP} can be read, as in a copy of a part of the directory: copy all of it again while \
-                 the server is stopped. To continue with the existing files, make an empty file {LOST} there"
+                "neither {FILE} nor {BACKUP} can be read. If this directory is a copy, copy all of the original again while no \
+                 server runs. To start with the existing segment files, make an empty file {}",
+                directory.join(LOST).display()
             );
             return Err(Error::corrupt(message).with("path", directory.display()));
         }

@@ -25,7 +25,7 @@ use tacho_model::limits::ENTRY_BYTES_MAX;
 use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
 use crate::budget::Budget;
-use crate::rows::{Block, Broken, Rows, not_utf8, shown};
+use crate::rows::{At, Block, Broken, Rows, not_utf8, shown};
 use crate::time_text::TimeReader;
 pub use detect::{Detected, Given, detect};
 #[cfg(feature = "parquet")]
@@ -272,7 +272,7 @@ impl Rows for Csv {
                 Ok(text) => text,
                 Err(error) => {
                     let reason = format!("row{}", not_utf8(row, error));
-                    out.broken.push(Broken { row: number, column: None, reason, bytes });
+                    out.broken.push(Broken { row: number, at: At::Unknown, reason, bytes });
                     continue;
                 }
             };
@@ -281,7 +281,7 @@ impl Rows for Csv {
             }
             if text.contains('"') && split::is_open(row, self.dialect.delimiter) {
                 let reason = "a quote is opened and not closed".into();
-                out.broken.push(Broken { row: number, column: None, reason, bytes });
+                out.broken.push(Broken { row: number, at: At::Unknown, reason, bytes });
                 continue;
             }
             let cells = split::cells(text, char::from(self.dialect.delimiter));
@@ -310,7 +310,7 @@ impl Csv {
         let more = faults.len().saturating_sub(1);
         let (position, reason) = faults.drain(..).next()?;
         let reason = if more > 0 { format!("{reason} (and {more} more in this row)") } else { reason };
-        Some(Broken { row, column: Some(self.column(position)), reason, bytes })
+        Some(Broken { row, at: At::Column(self.column(position)), reason, bytes })
     }
 }
 

@@ -31,7 +31,7 @@ use tacho_model::{
     Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value, ValueType,
 };
 
-use crate::rows::{Block, Broken, Rows, lines, shown, whole_lines};
+use crate::rows::{At, Block, Broken, Rows, lines, shown, whole_lines};
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 use json::{Cursor, Fault, Scalar};
 pub use write::{write_entries, write_samples};
@@ -65,13 +65,12 @@ impl Rows for JsonLines {
             match std::str::from_utf8(line) {
                 Ok(text) => {
                     if let Err(Fault { at, reason }) = self.line(text, &mut out) {
-                        let column = Some(format!("byte {}", at + 1));
-                        out.broken.push(Broken { row, column, reason, bytes });
+                        out.broken.push(Broken { row, at: At::Byte(at + 1), reason, bytes });
                     }
                 }
                 Err(error) => {
-                    let column = Some(format!("byte {}", error.valid_up_to() + 1));
-                    out.broken.push(Broken { row, column, reason: "row is not UTF-8".into(), bytes });
+                    let at = At::Byte(error.valid_up_to() + 1);
+                    out.broken.push(Broken { row, at, reason: "the line is not UTF-8".into(), bytes });
                 }
             }
         }

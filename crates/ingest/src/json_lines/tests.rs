@@ -23,7 +23,7 @@ fn check(line: &str, expect: &[&str]) {
 fn fails(line: &str, expect: &str) {
     let block = decode(&format!("{line}\n{{\"__name__\":\"good\",\"time\":1,\"value\":1}}\n"));
     let [broken] = &*block.broken else { panic!("{line}: {:?}", block.broken) };
-    assert_eq!(broken.to_string(), format!("row 1, column {expect}"), "{line}");
+    assert_eq!(broken.to_string(), format!("line 1, {expect}"), "{line}");
     assert_eq!(broken.bytes, 0..line.len() + 1);
     assert_eq!((block.rows, block.batch.counts()), (2, [1, 0, 0]), "the next row is kept");
 }
@@ -85,7 +85,7 @@ fn errors_name_position_and_value() {
 #[test]
 fn a_row_that_is_not_utf8_is_one_broken_row() {
     let block = JsonLines::new(TimeZone::UTC).decode(b"{\"a\":\"\xff\"}\n", 4);
-    assert_eq!(block.broken[0].to_string(), "row 5, column byte 7: row is not UTF-8");
+    assert_eq!(block.broken[0].to_string(), "line 5, byte 7: the line is not UTF-8");
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

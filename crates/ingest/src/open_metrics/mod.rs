@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use tacho_model::{Labels, Sample, SampleSeries, Timestamp, Value};
 
-use crate::rows::{Block, Broken, Rows, lines, shown, whole_lines};
+use crate::rows::{At, Block, Broken, Rows, lines, shown, whole_lines};
 use crate::time_text::decimal;
 pub use exposition::Exposition;
 use line::Line;
@@ -64,7 +64,7 @@ impl Rows for OpenMetrics {
             out.rows += 1;
             let line = std::str::from_utf8(line).map_err(|_| "row is not UTF-8".to_owned());
             if let Err(reason) = line.and_then(|line| self.line(line, &mut places, &mut out)) {
-                out.broken.push(Broken { row: before + out.rows, column: None, reason, bytes });
+                out.broken.push(Broken { row: before + out.rows, at: At::Unknown, reason, bytes });
             }
         }
         out

@@ -1,4 +1,4 @@
-//! Which samples does each row of an Apache Parquet file (parquet.apache.org) hold?
+//! Which samples or entries does each row of an Apache Parquet file (parquet.apache.org) hold?
 //!
 //! ```text
 //!   long   time, name, host, value       one record per row; other columns are labels
@@ -9,8 +9,9 @@
 //! columns (docs/adr/0007); it gets ranges of bytes and does no I/O itself.
 //!
 //! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore only the footer takes
-//! more memory for a larger or wider file. Damage costs at most the rest of a row group. Pages are checked before they are
-//! decompressed (`pages.rs`). A block ends at a limit of text bytes, so that reading a file takes at most [`memory_bytes_max`].
+//! more memory for a larger or wider file. A damaged page costs at most the rest of a row group; a file with a damaged footer
+//! is refused. Pages are checked before they are decompressed (`pages.rs`). A block ends at a limit of text bytes, so that
+//! reading a file takes at most [`memory_bytes_max`].
 
 mod cell;
 mod own;
@@ -35,7 +36,7 @@ use jiff::tz::TimeZone;
 use tacho_model::NAME;
 
 use crate::csv::{self, Given};
-use crate::rows::{Block, Broken};
+use crate::rows::{At, Block, Broken};
 use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
 use pages::{Guard, Held, PAGES_BYTES_MAX, PageBudget, Shared, is_prefixed};
@@ -97,7 +98,7 @@ struct Open {
     held: Vec<Held>,
     /// Number of rows that are read together. It is smaller if there are texts.
     step: usize,
-    /// Rows that were read and are not yet assigned to their series.
+    /// The rows of the current block, by column. The first `sorted` rows are already assigned to their series.
     cells: Vec<Vec<Cell>>,
     sorted: usize,
 }
@@ -179,7 +180,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         self.place
     }
 
-    /// Number of rows of the file before the position. The rows of a row group are read with its first part of columns.
+    /// Number of rows of the file before the position. Each row counts once: when its first part of columns is read.
     pub fn rows_read(&self) -> u64 {
         let Place { group, part, row } = self.place;
         self.before + if part == 0 { row } else { self.rows_of(group) }
@@ -224,13 +225,18 @@ impl<R: ChunkReader + 'static> Parquet<R> {
     /// Skips the rest of the part after an error.
     fn give_up(&mut self, fault: Fault) -> Rows {
         let lost = self.rows_of(self.place.group).saturating_sub(self.place.row);
-        let column = fault.column.map(|at| format!("{:?}", self.plan.column(at)));
+        let named = |column| At::Column(format!("{:?}", self.plan.column(column)));
+        let at = fault.column.map_or(At::Unknown, named);
+        let (columns, values) = match self.parts.len() {
+            0 | 1 => ("", ""),
+            _ => ("some columns of ", "their values in "),
+        };
         let reason = format!(
-            "row group {} cannot be read from here on, {lost} rows are lost: {}",
+            "{columns}row group {} cannot be read from here on, {values}{lost} rows are lost: {}",
             self.place.group, fault.reason
         );
         let row = self.before + self.place.row + 1;
-        let broken = vec![Broken { row, column, reason, bytes: 0..0 }];
+        let broken = vec![Broken { row, at, reason, bytes: 0..0 }];
         let rows = if self.place.part == 0 { lost } else { 0 };
         self.next_part();
         let block = Block { rows, broken, lost: lost.saturating_sub(1), ..Block::default() };
@@ -374,7 +380,7 @@ fn reader<R: ChunkReader + 'static>(
     Ok(CellReader::new(kind, step, &descriptor, get_column_reader(descriptor.clone(), Box::new(pages))))
 }
 
-/// Checks the positions in the footer before they are used.
+/// Checks the positions and numbers in the footer before they are used.
 fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Result<(), String> {
     let metadata = file.metadata();
     let width = metadata.file_metadata().schema_descr().num_columns();
@@ -390,14 +396,16 @@ fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Res
                     && good(column.num_values())
             });
         if !fits {
-            return Err(format!("not a whole Parquet file: row group {nth} has an invalid position"));
+            return Err(format!(
+                "not a whole Parquet file: row group {nth} has an invalid position or number"
+            ));
         }
     }
     let rows = metadata.row_groups().iter().try_fold(0i64, |sum, group| sum.checked_add(group.num_rows()));
     rows.map(|_| ()).ok_or_else(|| "not a whole Parquet file: its number of rows overflows".into())
 }
 
-/// Checks the compression of the columns once, when the file is opened, and not for each row group.
+/// Checks the compression of the columns in all row groups. A file with an unsupported one is refused before rows are read.
 fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: &Plan) -> Result<(), String> {
     let labels = plan.labels.iter().map(|(at, _)| at);
     let wanted: Vec<usize> =

@@ -12,7 +12,7 @@ use super::plan::{Plan, Shape};
 use super::rows::{Place, Rows};
 use super::times::Times;
 use crate::json_text;
-use crate::rows::{Block, Broken, shown};
+use crate::rows::{At, Block, Broken, shown};
 
 /// Limits on the remembered label sets: their number and their bytes. Above either limit all are discarded.
 const KNOWN_MAX: usize = 100_000;
@@ -364,8 +364,8 @@ impl Rows {
             // The row is too long for a correction by hand.
             false => format!("{reason} (the row has {text_bytes} bytes and is not written out)"),
         };
-        let column = Some(format!("{:?} of row group {}", table.name(nth), place.group));
-        self.block.broken.push(Broken { row: number, column, reason, bytes: begin..self.text.len() });
+        let at = At::Column(format!("{:?} of row group {}", table.name(nth), place.group));
+        self.block.broken.push(Broken { row: number, at, reason, bytes: begin..self.text.len() });
     }
 }
 

@@ -177,7 +177,17 @@ impl<'p> Evaluator<'p> {
 
     fn range(&self, id: NodeId, range: i64) -> Result<Value<'p>, Error> {
         let (series, reference) = self.source(id)?;
-        let series = series.iter().map(select::samples).collect();
+        // All values are searched for staleness markers.
+        let work = series.iter().map(SeriesData::len).sum();
+        let series = parallel::map(
+            series,
+            (work, self.plan.params.limits.threads_max),
+            || (),
+            |(), series| {
+                self.plan.params.cancel.check()?;
+                Ok(select::samples(series))
+            },
+        )?;
         Ok(Value::Ranges(Ranges { series, reference, range, changes: Vec::new() }))
     }
 

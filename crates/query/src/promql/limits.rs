@@ -28,7 +28,7 @@ pub struct Limits {
     pub label_bytes_max: usize,
     /// Samples read by sliding windows. The limit allows some seconds of one core.
     pub visits_max: usize,
-    /// Threads of one query. The result does not depend on it.
+    /// Threads of one query. The result does not depend on them, and no setting limits them: tests do, to compare results.
     pub threads_max: usize,
 }
 

@@ -144,14 +144,22 @@ impl Moments {
         self.pivot == 0.0 && self.values.hi == 0.0 && self.both.hi == 0.0
     }
 
-    /// The common step of both sets, if the samples of `later` continue the samples of `self` at the same step.
+    /// The common step of both sets, if the samples of `later` continue the samples of `self` at the same step. A single sample
+    /// has no step of its own.
     #[expect(clippy::cast_possible_truncation, reason = "a count is a whole number")]
     fn step_with(&self, later: &Self) -> Option<i64> {
         let (Spacing::Even { step }, Spacing::Even { step: another }) = (self.spacing, later.spacing) else {
             return None;
         };
-        let next = i128::from(self.origin) + i128::from(step) * self.count as i128;
-        (step == another && i128::from(later.origin) == next).then_some(step)
+        let distance = i128::from(later.origin) - i128::from(self.origin);
+        let step = match (self.count, later.count) {
+            (1.0, 1.0) => i64::try_from(distance).ok()?,
+            (1.0, _) => another,
+            (_, 1.0) => step,
+            _ if step == another => step,
+            _ => return None,
+        };
+        (distance == i128::from(step) * self.count as i128).then_some(step)
     }
 
     /// Two values: the sum of the differences of the later values from the pivot of `self`, and the difference of both
@@ -165,9 +173,10 @@ impl Moments {
 
     fn join_scaled(&mut self, later: &Self) {
         let (values, off) = self.off(later);
-        if self.step_with(later).is_some() {
+        if let Some(step) = self.step_with(later) {
             // In half steps, the distance between the two mean times equals the number of samples.
             self.both = self.both.add(later.both).add(off);
+            self.spacing = Spacing::Even { step };
         } else {
             self.join_times(later, off);
         }

@@ -1,7 +1,7 @@
 //! On how many cores are series processed? More than one core is used only above a minimum of work.
 //!
 //! The items of a query are divided into parts. The thread of the query takes one part after the other. Before each part it
-//! invites the free threads of the pool, which all queries share; such a helper takes one part and is free again. So a query
+//! invites the free threads of the pool, which all queries share; such a helper takes some parts and is free again. So a query
 //! never waits for helpers of other queries, and a long query shares them with a query that begins later. Results are joined in
 //! the order of the items, so they do not depend on the number of threads (`docs/adr/0020-one-query-on-all-cores.md`).
 
@@ -18,6 +18,9 @@ use crate::Error;
 const WORK_MIN: usize = 1 << 17;
 /// Samples of a part. They take some 100 us, much longer than inviting a helper.
 const PART_WORK: usize = 1 << 15;
+/// Parts that an invited helper takes. With one part, it would wait for the next invitation about as long as it works. They take
+/// less than a millisecond, after which another query may invite it.
+const HELPED_PARTS: usize = 8;
 
 /// The helpers of all queries: one thread less than there are cores, because each query has a thread of its own. Not started
 /// before it is needed, because `available_parallelism` reads several files, which takes longer than many queries.
@@ -55,11 +58,11 @@ impl Drop for Invited<'_> {
 
 /// Applies `each` to all items. The results have the order of the items. `work` is the number of samples that will be read.
 /// Each thread has its own state. Returns the first error in the order of the items.
-pub fn map<T: Sync, S, R: Send>(
-    items: &[T],
+pub fn map<'i, T: Sync, S, R: Send>(
+    items: &'i [T],
     (work, threads_max): (usize, usize),
     state: impl Fn() -> S + Sync,
-    each: impl Fn(&mut S, &T) -> Result<R, Error> + Sync,
+    each: impl Fn(&mut S, &'i T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
     let several = work >= WORK_MIN && items.len() > 1 && threads_max > 1;
     let helpers = if several { HELPERS.as_ref() } else { None };
@@ -85,22 +88,27 @@ pub fn each_of<T: Send, R: Send>(items: Vec<T>, work: usize, each: impl Fn(T) ->
     results.into_iter().flatten().flatten().collect()
 }
 
-fn map_with<T: Sync, S, R: Send>(
+fn map_with<'i, T: Sync, S, R: Send>(
     helpers: &Helpers,
-    items: &[T],
+    items: &'i [T],
     (work, threads_max): (usize, usize),
     state: impl Fn() -> S + Sync,
-    each: impl Fn(&mut S, &T) -> Result<R, Error> + Sync,
+    each: impl Fn(&mut S, &'i T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
     let size = items.len().div_ceil((work / PART_WORK).clamp(1, items.len()));
     let parts =
         Parts { parts: items.chunks(size).collect(), next: AtomicUsize::new(0), done: Mutex::default() };
-    let run = |part: &[T], state: &mut S| part.iter().map(|item| each(state, item)).collect();
-    let help = |part: &[T]| run(part, &mut state());
+    let run = |part: &'i [T], state: &mut S| part.iter().map(|item| each(state, item)).collect();
+    let help = |parts: &Parts<'i, T, R>| {
+        let mut own = state();
+        for _ in 0..HELPED_PARTS {
+            parts.take(|part| run(part, &mut own));
+        }
+    };
     helpers.pool.in_place_scope(|scope| {
         let mut mine = state();
         while parts.is_left() {
-            // Helpers that were free before are free again when they have done their part.
+            // Helpers that were busy before may be free again.
             parts.invite(scope, helpers, threads_max, &help);
             parts.take(|part| run(part, &mut mine));
         }
@@ -118,12 +126,12 @@ struct Parts<'i, T, R> {
     done: Mutex<Vec<Numbered<R>>>,
 }
 
-impl<T: Sync, R: Send> Parts<'_, T, R> {
+impl<'i, T: Sync, R: Send> Parts<'i, T, R> {
     fn is_left(&self) -> bool {
         self.next.load(Ordering::Relaxed) < self.parts.len()
     }
 
-    fn take(&self, run: impl FnOnce(&[T]) -> Result<Vec<R>, Error>) {
+    fn take(&self, run: impl FnOnce(&'i [T]) -> Result<Vec<R>, Error>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(part) = self.parts.get(number) else { return };
         let result = run(part);
@@ -134,18 +142,18 @@ impl<T: Sync, R: Send> Parts<'_, T, R> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
     }
 
-    /// Lets free helpers take a part each.
+    /// Lets free helpers take some parts each.
     fn invite<'s>(
         &'s self,
         scope: &Scope<'s>,
         helpers: &'s Helpers,
         threads_max: usize,
-        run: &'s (impl Fn(&[T]) -> Result<Vec<R>, Error> + Sync),
+        help: &'s (impl Fn(&Self) + Sync),
     ) {
         for _ in 1..threads_max.min(self.parts.len()) {
             let Some(invited) = helpers.invite() else { return };
             scope.spawn(move |_| {
-                self.take(run);
+                help(self);
                 drop(invited);
             });
         }

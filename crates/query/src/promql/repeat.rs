@@ -60,6 +60,11 @@ const OF_STEPS: [&str; 13] = [
 ];
 
 impl Reach {
+    /// Whether there are samples between the steps on which no result depends.
+    pub const fn has_gaps(&self, step: i64) -> bool {
+        step > self.before.saturating_add(self.after)
+    }
+
     /// `None` if results must not be kept.
     pub fn of(plan: &Plan) -> Option<Self> {
         plan.params.step?;

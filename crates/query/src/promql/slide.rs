@@ -28,7 +28,8 @@ use crate::Error;
 
 use super::STALE;
 use super::digest::Digest;
-use super::series::{At, Cursor, Passed, Piece, Run};
+use super::joined::Joined;
+use super::series::{Cursor, Passed, Piece};
 use super::window::{Bounds, Frame, Visits};
 
 /// The panes of the current window, each with its end. A pane is removed when the window starts at or after the end of
@@ -308,41 +309,6 @@ fn join<D: Digest>(all: &mut Option<D>, later: D) {
     }
 }
 
-/// Adjacent runs of samples as one run. A single run is not copied.
-enum Joined<'s> {
-    None,
-    One(Run<'s>),
-    Several(Vec<Timestamp>, Vec<f64>),
-}
-
-impl<'s> Joined<'s> {
-    fn add(&mut self, next: Run<'s>) {
-        let copy = |run: &Run<'s>, at: &mut Vec<Timestamp>, values: &mut Vec<f64>| {
-            at.extend(run.iter().map(|(at, _)| at));
-            values.extend_from_slice(run.values);
-        };
-        match self {
-            Self::None => *self = Self::One(next),
-            Self::One(first) => {
-                let samples = 2 * (first.values.len() + next.values.len());
-                let (mut at, mut values) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
-                copy(first, &mut at, &mut values);
-                copy(&next, &mut at, &mut values);
-                *self = Self::Several(at, values);
-            }
-            Self::Several(at, values) => copy(&next, at, values),
-        }
-    }
-
-    fn digest<D: Digest>(&self) -> Option<D> {
-        match self {
-            Self::None => None,
-            Self::One(run) => Some(D::of(run)),
-            Self::Several(at, values) => Some(D::of(&Run { at: At::Explicit(at), values })),
-        }
-    }
-}
-
 pub fn cut() -> Error {
     Error::execution("internal: a window cuts a summary")
 }
@@ -446,7 +412,74 @@ mod tests {
         Ok(())
     }
 
+    /// The bits of the results of all steps but the first `skipped` ones.
+    fn bits<D: Digest>(
+        pieces: &[Piece],
+        (step, range): (i64, i64),
+        skipped: usize,
+        read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    ) -> Vec<u64> {
+        let reference = Reference { fixed: None, offset: 0 };
+        let ranges = Ranges { series: Vec::new(), reference, range, changes: Vec::new() };
+        let start = START + step * i64::try_from(skipped).unwrap();
+        let frame =
+            Frame { ranges: &ranges, grid: Grid { start, step, count: STEPS - skipped }, parameters: &[] };
+        let (params, all) = (Params::instant(0), AtomicUsize::new(0));
+        let mut visits = Visits::new(&params, &all);
+        slide(pieces, &frame, &mut visits, read).unwrap().into_iter().map(f64::to_bits).collect()
+    }
+
+    /// The same samples in other columns of at most `length` samples, as sevenths, whose sums depend on their order.
+    fn sevenths(pieces: &[Piece], length: usize) -> Vec<Piece> {
+        let of_one = |piece: &Piece| match piece {
+            Piece::Samples { at, values } => at.iter().zip(values.clone()).collect::<Vec<_>>(),
+            Piece::Summary(_) => Vec::new(),
+        };
+        let samples: Vec<(i64, f64)> = pieces.iter().flat_map(of_one).collect();
+        let piece = |samples: &[(i64, f64)]| {
+            let (at, values): (Vec<i64>, Vec<f64>) =
+                samples.iter().map(|(at, value)| (*at, value / 7.0)).unzip();
+            Piece::Samples { at: Times::new(&at).unwrap(), values }
+        };
+        samples.chunks(length).map(piece).collect()
+    }
+
+    /// Compares a query with one of later steps only, and of samples in other columns.
+    fn same_bits<D: Digest>(
+        pieces: &[Piece],
+        windows: (i64, i64),
+        (skipped, lengths): (usize, [usize; 2]),
+        read: fn(&D, &Bounds, &[f64]) -> Option<f64>,
+    ) -> Result<(), TestCaseError> {
+        let [one, other] = lengths.map(|length| sevenths(pieces, length));
+        let expect = bits(&one, windows, 0, read);
+        let name = std::any::type_name::<D>();
+        prop_assert_eq!(&bits(&one, windows, skipped, read), &expect[skipped..], "{} of later steps", name);
+        prop_assert_eq!(&bits(&other, windows, 0, read), &expect, "{} in other columns", name);
+        Ok(())
+    }
+
     proptest! {
+        /// Windows have up to 300 samples, so some are digested alone and others in panes.
+        #[test]
+        fn bits_depend_neither_on_the_first_step_nor_on_the_columns(
+            pieces in pieces(8, 250),
+            step in 1..40_i64,
+            range in 1..600_i64,
+            skipped in 0..STEPS,
+            lengths in [1..300_usize, 1..300_usize],
+        ) {
+            let (windows, changes) = ((step, range), (skipped, lengths));
+            same_bits::<Sum>(&pieces, windows, changes, |sum, _, _| Some(sum.end()))?;
+            same_bits::<Mean>(&pieces, windows, changes, |mean, _, _| Some(mean.end()))?;
+            same_bits::<Max>(&pieces, windows, changes, |max, _, _| Some(max.end()))?;
+            same_bits::<Deviation>(&pieces, windows, changes, |deviation, _, _| Some(deviation.end()))?;
+            same_bits::<Counter>(&pieces, windows, changes, |counter, _, _| Some(counter.lost.total()))?;
+            same_bits::<Area>(&pieces, windows, changes, |area, _, _| Some(area.area.total()))?;
+            same_bits::<Moments>(&pieces, windows, changes, |line, _, _| Some(line.slope()))?;
+            same_bits::<Fit>(&pieces, windows, changes, |fit, _, _| fit.slope_error())?;
+        }
+
         #[test]
         fn no_pane_cuts_a_summary(pieces in pieces(60, 8), step in 1..60_i64, range in 1..300_i64) {
             let windows = (step, range);

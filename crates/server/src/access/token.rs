@@ -167,7 +167,7 @@ impl Record {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || name.len() > TOKEN_NAME_BYTES_MAX || !name.bytes().all(is_plain) {
             return Err(format!(
-                "{name:?} is not a name of 1 to {TOKEN_NAME_BYTES_MAX} letters, digits, -, _ and ."
+                "{name:?} is not a name of 1 to {TOKEN_NAME_BYTES_MAX} letters, digits, hyphens, underscores and dots"
             ));
         }
         if roles.is_empty() {

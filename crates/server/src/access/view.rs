@@ -115,6 +115,11 @@ impl View {
         self.store.changes()
     }
 
+    /// As [`Store::downsamples`].
+    pub fn downsamples(&self) -> bool {
+        self.store.downsamples()
+    }
+
     /// As [`Store::expired_before`].
     pub fn expired_before(&self) -> Vec<i64> {
         self.store.expired_before()

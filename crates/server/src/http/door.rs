@@ -138,15 +138,18 @@ pub fn unauthorized(refusal: &Refusal) -> ApiError {
 ///
 /// # Errors
 /// 403 if it does not.
-pub fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
-    // `origin.rs` has compared the origin with `Host`.
-    let has_origin = headers.contains_key(header::ORIGIN);
-    if has_origin && (is_json(headers) || headers.contains_key(OWN_HEADER)) {
+fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
+    if has_origin(headers) && (is_json(headers) || headers.contains_key(OWN_HEADER)) {
         return Ok(());
     }
     Err(ApiError::forbidden(
         "a change by the page needs its Origin, and a JSON body or the header X-Tacho: use a token in a program",
     ))
+}
+
+/// Whether a request names the page that sent it. `origin.rs` has compared this origin with `Host`.
+pub fn has_origin(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN)
 }
 
 /// Whether the body of a request is JSON, by its header.

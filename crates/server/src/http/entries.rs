@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 use tacho_model::{Body, Kind, Labels, TimeRange};
+use tacho_store::ErrorKind;
 
 use super::app::App;
 use super::damage;
@@ -93,7 +94,10 @@ fn answer(found: &Found, range: TimeRange) -> Response {
 
 fn wanted(params: &Params) -> Result<Wanted, ApiError> {
     let pattern = params.get("pattern").map(Pattern::new).transpose();
-    let pattern = pattern.map_err(|e| ApiError::bad(format!("invalid parameter \"pattern\": {e}")))?;
+    let pattern = pattern.map_err(|error| match error.kind() {
+        ErrorKind::Limit => ApiError::execution(format!("parameter \"pattern\": {error}")),
+        _ => ApiError::bad(format!("invalid parameter \"pattern\": {error}")),
+    })?;
     let field = |text: &str| {
         let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         pair.ok_or_else(|| ApiError::bad(format!("invalid parameter \"field\": {text:?} is not name=value")))

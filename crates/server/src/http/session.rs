@@ -51,14 +51,19 @@ fn shown(access: &Access, session_expires: Option<Timestamp>) -> Json<Value> {
     Json(json!({ "status": "success", "data": data }))
 }
 
-/// Begins a session with the token in the body. A cookie is not enough, and a request from a page of another origin is refused.
+/// Begins a session with the token in the body. A cookie is not enough, and a request from a page of another origin is refused:
+/// such a page cannot send JSON.
 async fn begin(
     State(app): State<Arc<App>>,
     Address(address): Address,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    door::check_own(&headers)?;
+    if !door::has_origin(&headers) {
+        return Err(ApiError::forbidden(
+            "a login needs the Origin of the page: use the token itself in a program",
+        ));
+    }
     if !door::is_json(&headers) {
         return Err(ApiError::unsupported("a login is a JSON object: send content-type application/json"));
     }

@@ -5,10 +5,14 @@ use super::registry::{Collect, Counter, Family, Gauge};
 pub struct CacheFigures {
     /// Range queries by the use of the cache.
     pub requests: Family<Counter, 1>,
+    /// Range queries whose results were not kept, by reason.
+    pub not_kept: Family<Counter, 1>,
     /// Queries whose results were removed to make room.
     pub evictions: Family<Counter, 0>,
     /// Memory of the results.
     pub bytes: Family<Gauge, 0>,
+    /// Intervals of changed times that the store joined.
+    pub changes_joined: Family<Counter, 0>,
 }
 
 impl Default for CacheFigures {
@@ -17,7 +21,14 @@ impl Default for CacheFigures {
             requests: Family::new(
                 "tacho_query_cache_requests_total",
                 ["result"],
-                "Range queries by the steps found in the cache: hit (all), partial, miss (none), bypass (not looked for).",
+                "Range queries by the steps found in the cache: hit (all), partial, miss (none), bypass (not \
+                 looked for: cache=false, stats, or no cache).",
+            ),
+            not_kept: Family::new(
+                "tacho_query_cache_not_kept_total",
+                ["reason"],
+                "Range queries whose results were not kept: form (unknown on which samples they depend), notes (unreadable or \
+                 downsampled samples), size (more than a quarter of the cache).",
             ),
             evictions: Family::new(
                 "tacho_query_cache_evictions_total",
@@ -29,12 +40,17 @@ impl Default for CacheFigures {
                 [],
                 "Memory of the results of range queries that are kept.",
             ),
+            changes_joined: Family::new(
+                "tacho_query_cache_changes_joined_total",
+                [],
+                "Intervals of changed times joined at the limit on their number. More steps are then computed again.",
+            ),
         }
     }
 }
 
 impl CacheFigures {
-    pub fn families(&self) -> [&dyn Collect; 3] {
-        [&self.requests, &self.evictions, &self.bytes]
+    pub fn families(&self) -> [&dyn Collect; 5] {
+        [&self.requests, &self.not_kept, &self.evictions, &self.bytes, &self.changes_joined]
     }
 }

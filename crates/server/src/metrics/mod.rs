@@ -159,6 +159,7 @@ impl Metrics {
         let stats = store.stats();
         self.store.read(&stats, &store.driver_health());
         self.upkeep.read(&stats.upkeep);
+        self.cache.changes_joined.with([]).raise_to(store.changes().joined());
     }
 
     /// The whole text of `/metrics`.

@@ -1,10 +1,6 @@
 //! Which stored records cannot be read? Formats them as sentences, for the warnings of answers and commands.
 
-use std::fmt::Write as _;
-
-use tacho_model::{Kind, TimeRange, Timestamp};
-use tacho_store::check::time;
-use tacho_store::{Damage, Damages};
+use tacho_store::{Damage, Damages, plural};
 
 /// One sentence for each listed damage, and one with the number of the others.
 pub fn sentences(damages: &Damages) -> Vec<String> {
@@ -17,23 +13,11 @@ pub fn sentences(damages: &Damages) -> Vec<String> {
     all
 }
 
-fn sentence(Damage { kind, labels, range, reason }: &Damage) -> String {
-    let records = match kind {
-        Kind::Sample => "samples",
-        Kind::Entry => "entries",
-        Kind::Execution => "calls",
-    };
+fn sentence(damage: &Damage) -> String {
+    let Damage { kind, labels, reason, .. } = damage;
+    let records = plural(*kind);
     let Some(labels) = labels else { return format!("{records} may be missing: {reason}") };
-    let mut out = format!("stored {records} of {labels} ");
-    let TimeRange { start, end } = *range;
-    let _ = match (start == Timestamp::MIN, end == Timestamp::MAX) {
-        (true, true) => write!(out, "of any time"),
-        (true, false) => write!(out, "up to {}", time(end)),
-        (false, true) => write!(out, "from {} on", time(start)),
-        (false, false) => write!(out, "between {} and {}", time(start), time(end)),
-    };
-    let _ = write!(out, " cannot be read: {reason}");
-    out
+    format!("stored {records} of {labels} {} cannot be read: {reason}", damage.times())
 }
 
 #[cfg(test)]
@@ -41,7 +25,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use tacho_model::{Labels, NAME};
+    use tacho_model::{Kind, Labels, NAME, TimeRange};
 
     #[test]
     fn series_and_range_are_named() {

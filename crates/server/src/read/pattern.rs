@@ -39,10 +39,13 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// The reason why the pattern is invalid.
-    pub fn new(text: &str) -> std::result::Result<Self, String> {
+    /// `Invalid` when the pattern has a syntax error, `Limit` when it takes too much memory.
+    pub fn new(text: &str) -> Result<Self> {
         let regex = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
-        let regex = regex.map_err(|e| fault(text).unwrap_or_else(|| e.to_string()))?;
+        let regex = regex.map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => too_large(),
+            other => Error::invalid(fault(text).unwrap_or_else(|| other.to_string())),
+        })?;
         let nfa = thompson::Config::new()
             .nfa_size_limit(Some(PATTERN_BYTES_MAX))
             .which_captures(WhichCaptures::None);
@@ -51,7 +54,7 @@ impl Pattern {
             .unicode_word_boundary(true)
             .minimum_cache_clear_count(Some(CLEARS_MIN))
             .minimum_bytes_per_state(Some(BYTES_PER_STATE_MIN));
-        let dfa = DFA::builder().configure(lazy).thompson(nfa).build(text).map_err(|e| e.to_string())?;
+        let dfa = DFA::builder().configure(lazy).thompson(nfa).build(text).map_err(|_| too_large())?;
         let states = dfa.get_nfa().states().len();
         let new: NewCache = Box::new({
             let dfa = dfa.clone();
@@ -78,6 +81,13 @@ impl Pattern {
             Error::new(ErrorKind::Limit, message)
         })
     }
+}
+
+fn too_large() -> Error {
+    let message = format!(
+        "the compiled pattern takes more than {PATTERN_BYTES_MAX} bytes: give a simpler one, or search with \"contains\""
+    );
+    Error::new(ErrorKind::Limit, message)
 }
 
 /// Describes a syntax error of a pattern in one line, with its place. The message of the `regex` crate has several lines.
@@ -124,16 +134,21 @@ mod tests {
 
     #[test]
     fn syntax_errors_of_patterns_are_described() {
-        let fault = |text: &str| Pattern::new(text).err().unwrap();
+        let fault = |text: &str| {
+            let error = Pattern::new(text).err().unwrap();
+            (error.kind(), error.to_string())
+        };
         for (text, expect) in [
             ("(", "unclosed group (at column 1)"),
             ("a[é-b]", "invalid character class range, the start must be <= the end (at column 3)"),
             ("a\n*\nb{2,1}", "(at line 3, column 2)"),
             (r"\p{x}", "Unicode property not found (at column 1)"),
         ] {
-            let said = fault(text);
+            let (kind, said) = fault(text);
+            assert_eq!(kind, ErrorKind::Invalid, "{text:?}");
             assert!(said.ends_with(expect) && said.lines().count() == 1, "{text:?}: {said}");
         }
-        assert!(fault("(a{1000}){1000}").contains("size limit"));
+        let (kind, said) = fault("(a{1000}){1000}");
+        assert!(kind == ErrorKind::Limit && said.contains("takes more than 1048576 bytes"), "{said}");
     }
 }

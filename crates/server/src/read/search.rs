@@ -16,7 +16,7 @@ use crate::access::View;
 
 /// Limit on the returned bodies, bytes as JSON. Without it, ten thousand entries of 1 MiB each would be possible.
 const FOUND_BYTES_MAX: usize = 64 << 20;
-/// Limit on the bodies that a search may keep while a heavy search runs, bytes as JSON.
+/// A search that keeps more bytes of bodies (as JSON) is heavy: it waits for the permit for heavy requests before it continues.
 const LIGHT_BYTES_MAX: usize = 16 << 20;
 
 /// The conditions of a search. An entry must match all of them.
@@ -190,7 +190,7 @@ fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> 
         return Ok(bytes);
     }
     let message = format!(
-        "{} entries of {bytes} bytes are over {FOUND_BYTES_MAX}, request fewer at a time",
+        "{} entries have {bytes} bytes as JSON together, at most {FOUND_BYTES_MAX} are allowed: request fewer at a time",
         entries.len()
     );
     Err(Error::new(ErrorKind::Limit, message))
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(few.iter().map(|(_, entry)| entry.at).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(keep(&mut entries(FOUND_BYTES_MAX / 4), Order::Oldest, 4).unwrap(), FOUND_BYTES_MAX);
         let error = keep(&mut entries(FOUND_BYTES_MAX / 4 + 1), Order::Oldest, 4).unwrap_err();
-        assert!(error.to_string().contains("4 entries of 67108868 bytes"), "{error}");
+        assert!(error.to_string().contains("4 entries have 67108868 bytes"), "{error}");
     }
 
     #[test]

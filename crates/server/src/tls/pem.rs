@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tacho_api::printable::printable;
 
 /// Why a file cannot be used. The message follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("is not PEM: {0:?}")]
+    #[error("is not PEM: {}", fault(.0))]
     Syntax(Error),
     #[error("holds no {0}, a PEM file with \"-----BEGIN {0}-----\" is needed")]
     Empty(&'static str),
@@ -23,6 +24,26 @@ pub enum PemError {
     Encrypted { mark: &'static str, path: PathBuf },
     #[error("holds a certificate that cannot be an authority: {0}")]
     Authority(rustls::Error),
+}
+
+/// Limit on the characters of a section's name in a message.
+const NAME_CHARS_MAX: usize = 48;
+
+/// What is wrong with a PEM file. The text has names of sections only, because other lines may be a part of a private key.
+fn fault(error: &Error) -> String {
+    match error {
+        Error::MissingSectionEnd { end_marker } => {
+            let name = String::from_utf8_lossy(end_marker);
+            let name: String = printable(&name).chars().take(NAME_CHARS_MAX).collect();
+            format!("the line \"-----END {name}-----\" is missing: the file may be cut off")
+        }
+        Error::IllegalSectionStart { .. } => {
+            "a line that begins with \"-----BEGIN \" does not end with \"-----\"".to_owned()
+        }
+        Error::Base64Decode(_) => "a section is not in Base64".to_owned(),
+        Error::NoItemsFound => "it has no section".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// Limit on the size of a file. The certificates of all public authorities have less than 1 MB.
@@ -64,4 +85,33 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, PemError> {
         roots.add(certificate).map_err(PemError::Authority)?;
     }
     Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_the_fault_and_never_shows_a_line_of_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file.pem");
+        for (text, expect) in [
+            (
+                "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n",
+                "is not PEM: the line \"-----END CERTIFICATE-----\" is missing: the file may be cut off",
+            ),
+            (
+                "-----BEGIN CERTIFICATE--\nc2VjcmV0\n",
+                "is not PEM: a line that begins with \"-----BEGIN \" does not end with \"-----\"",
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\nsecret!\n-----END CERTIFICATE-----\n",
+                "is not PEM: a section is not in Base64",
+            ),
+            ("secret", "holds no CERTIFICATE, a PEM file with \"-----BEGIN CERTIFICATE-----\" is needed"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(certificates(&path).unwrap_err().to_string(), expect, "{text}");
+        }
+    }
 }

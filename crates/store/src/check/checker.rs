@@ -13,6 +13,7 @@ use crate::group::row::{decode_series, series_key};
 use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
 };
+use crate::kinds::plural;
 use crate::upkeep::{LIVES, TOMBSTONES, Tombstone, decode_life};
 use crate::{Error, ErrorKind, Result};
 
@@ -292,14 +293,6 @@ impl Checker {
             "merge numbers of {chunks} chunks, up to {highest}, are above the recorded last number, {last}"
         );
         Some(Finding::new(FindingKind::SequenceUnknown, place.clone(), why))
-    }
-}
-
-pub(super) const fn plural(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Sample => "samples",
-        Kind::Entry => "entries",
-        Kind::Execution => "calls",
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::PoisonError;
 use tacho_chunk::{Chunk, Header};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
-use super::checker::{Checker, Depth, Nameless, Unrecorded, Verdict, chain, plural};
+use super::checker::{Checker, Depth, Nameless, Unrecorded, Verdict, chain};
 use super::finding::{Finding, FindingKind, Lost, Place};
 use crate::driver::{Damaged, Row, Scanned};
 use crate::group::row::{Split, remains, replacement_bytes, split_value};
 use crate::keys::{ChunkKey, Span, chunk_place};
+use crate::kinds::plural;
 use crate::upkeep::row_sequence;
 use crate::{ErrorKind, Result};
 

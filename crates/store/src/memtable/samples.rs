@@ -37,7 +37,7 @@ enum Form {
         at: Timestamp,
         word: u64,
     },
-    /// At most [`SHARED_MAX`] samples, with times that other series have, too.
+    /// At most [`shared_max`] samples, with times that other series have, too.
     Shared {
         node: Node,
         words: Words,
@@ -52,8 +52,17 @@ enum Form {
 
 type Few = (Timestamp, u64);
 
-/// More samples with shared times are packed, so that a range of them can be read without the others.
+/// Limit on the samples of a series with shared times. It differs between series, so that series that are scraped together are
+/// not all packed by the same scrape.
+const fn shared_max(number: u32) -> usize {
+    SHARED_MAX - (number % SHARED_LIMITS) as usize
+}
+
+/// More samples with shared times are packed, so that a range of them can be read without the others. Series with many numbers
+/// reach their limits at different times, see [`shared_max`].
 const SHARED_MAX: usize = 256;
+/// Number of different limits of series with shared times.
+const SHARED_LIMITS: u32 = 64;
 /// More samples are packed. The memory of [`Packed`] without samples is that of four samples.
 const FEW_MAX: usize = 16;
 /// Content of an unused place of [`Form::Few`].
@@ -117,7 +126,7 @@ impl Held {
 
     /// Appends a sample of the series' type, if the form can hold it.
     fn append(&mut self, at: Timestamp, word: u64, times: &mut SharedTimes) -> bool {
-        let value_type = self.value_type;
+        let (value_type, shared_max) = (self.value_type, shared_max(self.number));
         match &mut self.form {
             Form::One { at: first_at, word: first } => {
                 let first_node = times.follow(ROOT, *first_at);
@@ -128,7 +137,7 @@ impl Held {
                 true
             }
             Form::Shared { node, words } => {
-                let has_room = times.count(*node) < SHARED_MAX;
+                let has_room = times.count(*node) < shared_max;
                 let Some(next) = has_room.then(|| times.follow(*node, at)).flatten() else { return false };
                 words.push(word, value_type);
                 *node = next;
@@ -417,7 +426,8 @@ impl OpenSeries {
     }
 
     pub fn len(&self) -> usize {
-        self.blocks.iter().map(Vec::len).sum()
+        // All blocks before the last one are full.
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
     pub const fn window_changes(&self) -> usize {
@@ -517,6 +527,35 @@ mod tests {
             let mut times = Vec::new();
             open.get(0).unwrap().times(&mut times);
             assert_eq!(times, all[..through].iter().map(|s| s.at).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn series_of_one_scrape_are_packed_at_different_scrapes() {
+        const SERIES: u32 = 2 * SHARED_LIMITS;
+        let mut open = OpenSeries::default();
+        let packed = |open: &OpenSeries| {
+            open.iter().filter(|(_, open)| matches!(open.held.form, Form::Many(_))).count()
+        };
+        let mut before = 0;
+        for scrape in 0..=SHARED_MAX as i64 {
+            for number in 0..SERIES {
+                open.push(number, &[Sample { at: scrape, value: Value::I64(scrape) }]);
+            }
+            let now = packed(&open);
+            assert!(now - before <= 2, "{} series at scrape {scrape}", now - before);
+            before = now;
+        }
+        assert_eq!(before, SERIES as usize, "no series has more shared samples than the limit");
+    }
+
+    #[test]
+    fn series_are_counted_at_the_edges_of_blocks() {
+        let mut open = OpenSeries::default();
+        assert_eq!(open.len(), 0);
+        for number in 0..=2 * BLOCK {
+            open.push(u32::try_from(number).unwrap(), &[Sample { at: 0, value: Value::I64(0) }]);
+            assert_eq!(open.len(), number + 1);
         }
     }
 

@@ -396,7 +396,8 @@ async fn decode(
     range: TimeRange,
 ) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
-        return Ok(run(&jobs, range));
+        let alone = SharedJobs { jobs, next: AtomicUsize::new(0) };
+        return Ok(alone.run(range, &|| true).into_iter().map(|(_, done)| done).collect());
     }
     // A closure, so that the number of cores is determined only if it is needed. To determine it,
     // several files are read.
@@ -429,7 +430,7 @@ async fn decode(
     Ok(all.into_iter().map(|(_, done)| done).collect())
 }
 
-/// Jobs that several threads share. Each thread takes one after the other.
+/// Jobs that threads share. Each thread takes one after the other; a single one takes all in their order.
 struct SharedJobs {
     jobs: Vec<(usize, Job)>,
     next: AtomicUsize,
@@ -448,16 +449,6 @@ impl SharedJobs {
         }
         all
     }
-}
-
-/// Runs jobs one after the other.
-fn run(jobs: &[(usize, Job)], range: TimeRange) -> Vec<(usize, Done)> {
-    let unit = |jobs: &[(usize, Job)]| {
-        let mut done = Done::default();
-        jobs.iter().for_each(|(_, job)| job.run(range, &mut done));
-        (jobs.first().map_or(0, |(unit, _)| *unit), done)
-    };
-    jobs.chunk_by(|a, b| a.0 == b.0).map(unit).collect()
 }
 
 #[cfg(test)]

@@ -84,14 +84,16 @@ pub async fn replace(
     ))
 }
 
-/// Reports the change to readers that keep results. A merge changes samples only by rules that permit it: records that it drops
-/// are masked already.
+/// Reports the change to readers that keep results. A merge changes samples only by rules that permit it. Records that it drops
+/// are masked already, but a clock that is set back would show expired ones again.
 fn report_change(upkeep: &Upkeep, replacement: &RowReplacement) {
     if replacement.kind != Kind::Sample {
         return;
     }
     let policies = &upkeep.store.options.policies;
-    let is_exact = policies.semantic.is_empty() && policies.downsampling.is_empty();
+    let left = replacement.after.records + replacement.samples_replaced;
+    let keeps_all = policies.retention.is_empty() || left >= replacement.before.records;
+    let is_exact = policies.semantic.is_empty() && policies.downsampling.is_empty() && keeps_all;
     let kind = if is_exact { Change::Chunks } else { Change::Samples };
     upkeep.store.changes.report(kind, replacement.times);
 }

@@ -45,12 +45,22 @@ impl Verify {
             return Ok(());
         }
         let count = units::counted(verified.faults.len() as u64, "fault", "faults");
-        let hint = if verified.faults.iter().all(|fault| fault.object.is_none()) {
-            "move the unreadable record away, or use the newer tacho that wrote it: the other backups do not need it"
-        } else {
-            "remove the damaged object: the next backup writes it again if the data directory still has the file"
-        };
+        let hint = hint(&verified.faults);
         Err(Failure::new(format!("{count} in {}", repository.location())).hint(hint))
+    }
+}
+
+/// The next step of the administrator.
+fn hint(faults: &[Fault]) -> &'static str {
+    let is_damaged = |fault: &Fault| fault.object.is_some() && !fault.is_absent;
+    if faults.iter().any(is_damaged) {
+        "remove the damaged objects: the next backup writes each one again if the data directory still has the same file; \
+         else the named backups cannot be restored, and their records can be removed"
+    } else if faults.iter().any(|fault| fault.is_absent) {
+        "the next backup writes a missing object again if the data directory still has the same file; else the named \
+         backups cannot be restored, and their records can be removed"
+    } else {
+        "move the unreadable record away, or use the newer tacho that wrote it: the other backups do not need it"
     }
 }
 

@@ -138,7 +138,10 @@ impl Opened {
             let why = format!("it has {} bytes, and {end} bytes were acknowledged", self.expected.length);
             findings.push(
                 Finding::new(FindingKind::FileShort, place, why)
-                    .effect("the server starts, and every answer warns that records may be missing"),
+                    .effect(
+                        "unless another finding prevents it, the server starts, and every answer warns that records may be \
+                         missing",
+                    ),
             );
         }
         if damage.excess > 0 {

@@ -166,16 +166,17 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
-/// A finding about `END`. Its records are appended without a sync, so a power failure may damage the last ones.
+/// A finding about `END`. Its entries are appended without a sync, so a power failure may damage the last ones.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
     match end {
         Ok(end::Found { damaged: 0, .. }) => None,
         Ok(end::Found { damaged, .. }) => {
             let why = format!(
-                "{damaged} bytes match no checksum: a missing end of the growing segment may not be detected"
+                "{damaged} bytes match no checksum. The file only states the length of the growing segment: if the end of \
+                 that segment is missing, too, this may not be detected"
             );
-            Some(Finding::new(FindingKind::Unacknowledged, place, why))
+            Some(Finding::new(FindingKind::Unacknowledged, place, why).remedy(END_REMEDY))
         }
         Err(error) => Some(Finding::new(FindingKind::FileUnreadable, place, error).loss(Loss::Nothing)),
     }
@@ -214,6 +215,8 @@ fn manifest_findings(
     }
     findings
 }
+
+const END_REMEDY: &str = "nothing: the file has no records, and the next start of the server writes it again";
 
 const NO_MANIFEST_REMEDY: &str = "use tacho repair to keep the records of all segment files that exist, or restore the data \
                                   directory from a backup";

@@ -1,9 +1,9 @@
 //! What is the trend of a window? A least squares line through its samples, with a confidence interval.
 //!
 //! Slopes are per second. Source: N. R. Draper, H. Smith, "Applied Regression Analysis" (1998), chapter 1. With `n`
-//! samples, the slope divided by its standard error has a t distribution with `n - 2` degrees of freedom, if errors are
-//! normal, independent and of constant variance. Autocorrelated samples are not independent; their trend looks more
-//! significant than it is.
+//! samples, the error of the slope (its difference from the true slope) divided by its standard error has a t distribution
+//! with `n - 2` degrees of freedom, if errors are normal, independent and of constant variance. Autocorrelated samples are
+//! not independent; their trend looks more significant than it is.
 
 use crate::promql::line::{Fit, Moments};
 use crate::promql::student;

@@ -28,7 +28,7 @@ pub struct Fetched {
 
 impl Fetched {
     pub fn samples(&self) -> usize {
-        self.data.iter().flatten().flat_map(|(_, pieces)| pieces).map(count).sum()
+        self.data.iter().map(|series| samples(series)).sum()
     }
 
     pub fn series(&self) -> usize {
@@ -37,20 +37,21 @@ impl Fetched {
 
     /// The data with floats as values, which a query needs. Millions of integers are converted on several cores.
     pub fn floats(self) -> Floats {
-        let samples = self.samples();
+        let all = self.samples();
         let convert =
             |(labels, pieces): Pieces| SeriesData { labels, pieces: pieces.into_iter().map(piece).collect() };
-        let data = self.data.into_iter().map(|series| promql::each_of(series, samples, convert)).collect();
-        Floats { data, samples, report: self.report, damages: self.damages }
+        let of_one = |series: Vec<Pieces>| {
+            let samples = samples(&series);
+            promql::each_of(series, samples, convert)
+        };
+        let data = self.data.into_iter().map(of_one).collect();
+        Floats { data, samples: all, report: self.report, damages: self.damages }
     }
 }
 
-/// Number of samples in memory.
-fn count(piece: &tacho_store::Piece) -> usize {
-    match piece {
-        tacho_store::Piece::Samples { values, .. } => values.len(),
-        tacho_store::Piece::Summary(_) => 0,
-    }
+/// Number of samples of a selection that are in memory.
+fn samples(series: &[Pieces]) -> usize {
+    series.iter().flat_map(|(_, pieces)| pieces).map(tacho_store::Piece::len).sum()
 }
 
 /// The data of each selection as floats.
@@ -110,15 +111,10 @@ pub async fn selections(
         fetched.report += answer.report;
         fetched.damages.extend(answer.damages);
         let series = found.iter().zip(answer.series).map(|((_, labels), pieces)| (labels.clone(), pieces));
-        let has_data =
-            |(_, pieces): &Pieces| pieces.iter().any(|piece| count(piece) > 0 || is_summary(piece));
+        let has_data = |(_, pieces): &Pieces| pieces.iter().any(|piece| !piece.is_empty());
         fetched.data.push(series.filter(has_data).collect());
     }
     Ok(fetched)
-}
-
-const fn is_summary(piece: &tacho_store::Piece) -> bool {
-    matches!(piece, tacho_store::Piece::Summary(_))
 }
 
 /// Converts a piece to floats. Integers above 2^53 are rounded, because PromQL computes with f64.

@@ -21,14 +21,14 @@ use tacho_query::promql;
 
 use super::error::ApiError;
 use super::params::Params;
-use super::turn::{Asked, Running, turn};
+use super::turn::{Asked, Running, away, turn};
 use crate::access::{Access, View};
 use crate::http::app::App;
 use crate::http::route::{Need, Route};
-use cache::Looked;
 pub(super) use cache::ResultCache;
+use cache::{Hit, Looked};
 use envelope::{Answer, success};
-use question::Question;
+use question::{Question, WORK_INLINE_MAX};
 use stats::{Step, Watch};
 
 /// Limits on a query that is parsed on the thread of the request: bytes of its text, and series of the index.
@@ -76,19 +76,21 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     }
     let limit = params.count("limit")?.filter(|n| *n > 0);
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
-    let fill = if wants_stats || !uses_cache(params)? {
-        None
-    } else {
-        match app.results.look(app.view(&access), &access, &text, &at) {
-            Looked::Answered(output) => return Ok(answer::Answer::new(output, limit)?.into_response()),
-            Looked::Missing(steps, fill) => {
-                if fill.is_partial() {
-                    (at.start, at.end) = (steps.start, steps.end);
-                }
-                Some(fill)
+    let uses_cache = uses_cache(params)? && !wants_stats;
+    let looked = match at.step {
+        Some(_) if uses_cache => app.results.look(app.view(&access), &access, &text, &at),
+        Some(_) => app.results.bypass(),
+        None => Looked::Bypass,
+    };
+    let fill = match looked {
+        Looked::Hit(hit) => return repeat(app, hit, limit).await,
+        Looked::Missing(steps, fill) => {
+            if fill.is_partial() {
+                (at.start, at.end) = (steps.start, steps.end);
             }
-            Looked::Off => None,
+            Some(fill)
         }
+        Looked::Bypass => None,
     };
     let turn = turn(&app.queries).await?;
     watch.ends(Step::Queue);
@@ -102,6 +104,22 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     let answer = question.answer(app, turn).await;
     asked.answered();
     answer
+}
+
+/// Answers with known results. Large ones are copied and written on a blocking thread, with a permit, which bounds the memory.
+async fn repeat(app: &App, hit: Hit, limit: Option<usize>) -> Answer {
+    let work = hit.work();
+    let answer = move || Ok(answer::Answer::new(hit.output(), limit)?.into_response());
+    if work <= WORK_INLINE_MAX {
+        return answer();
+    }
+    let turn = turn(&app.queries).await?;
+    away(move || {
+        let answer = answer();
+        drop(turn);
+        answer
+    })
+    .await?
 }
 
 /// The parameter `cache`: `false` computes all steps, and keeps none of them.

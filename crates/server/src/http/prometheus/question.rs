@@ -17,7 +17,7 @@ use tacho_query::ErrorKind;
 use tacho_query::promql::{self, Limits, Output, Plan, Reach};
 
 use super::answer;
-use super::cache::Fill;
+use super::cache::{Fill, NotKept};
 use super::envelope::Answer;
 use super::fetch::{self, Failed, Floats, Series};
 use super::stats::{Step, Watch};
@@ -29,7 +29,7 @@ use crate::read::damage::sentences;
 
 /// Limit on the samples, on the points, and on the visits of samples by windows, for a query that is computed on the thread
 /// of the request. Work up to this limit takes some 200 us. Waking another thread would take a large part of this time.
-const WORK_INLINE_MAX: usize = 1 << 16;
+pub(super) const WORK_INLINE_MAX: usize = 1 << 16;
 /// Limit on the samples of a light query, and on the values of its intermediate results: some 100 MB with all copies.
 const LIGHT_POINTS_MAX: usize = 2_000_000;
 /// Memory limit for the labels that a light query creates, bytes.
@@ -209,7 +209,8 @@ impl Attempt {
         let is_whole = damages.is_empty() && report.thinned.is_none();
         let output = match (output, &self.question.fill) {
             (Output::Matrix(series), Some(fill)) => {
-                let reach = Reach::of(&self.plan).filter(|_| is_whole);
+                let reach = Reach::of(&self.plan).ok_or(NotKept::Form);
+                let reach = if is_whole { reach } else { Err(NotKept::Notes) };
                 Output::Matrix(fill.complete(series, reach))
             }
             (output, _) => output,

@@ -16,7 +16,7 @@ pub struct Column {
     pub loss: Option<Loss>,
     /// Index ranges of values that were not changed.
     pub exact: Vec<Range<usize>>,
-    /// Permitted loss of precision in a full chunk.
+    /// Permitted loss of precision. It applies to a chunk that is not expected to grow any more (`lossy.rs`).
     pub semantic: Semantic,
     pub encoding: Encoding,
 }
@@ -31,12 +31,13 @@ pub struct Class {
     pub columns: Vec<Column>,
 }
 
-/// Information about moved times of a class.
+/// Information about the moved times of a class: times that a rule with a permitted error changed (`lossy.rs`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moving {
     /// Rows with moved times, ordered by time. All times between these rows are exact.
     pub moved: Arc<[Shifted]>,
-    /// Whether exact times must stay exact, because they are between moved ones and moving them could change the order.
+    /// Whether exact times must stay exact: because they are between moved ones and moving them could change the order, or
+    /// because columns of one member interlace and samples could not be assigned to their originals.
     pub stays: bool,
 }
 

@@ -11,10 +11,11 @@
 use std::sync::Arc;
 
 use tacho_model::{Labels, TimeRange, Timestamp};
-use tacho_query::promql::{Point, Reach, Series};
+use tacho_query::promql::{Grid, Point, Reach, Series};
 use tacho_store::{Change, Changes};
 
-/// Consecutive steps, both ends included.
+/// Consecutive steps, both ends included. Unlike a [`Grid`] it has its last step, because two of them are intersected. `step` is
+/// positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     pub first: Timestamp,
@@ -30,8 +31,7 @@ impl Steps {
     }
 
     pub fn count(&self) -> usize {
-        let steps = self.last.abs_diff(self.first) / self.step.unsigned_abs().max(1);
-        usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1)
+        usize::try_from(Grid::count_between(self.first, self.last, self.step)).unwrap_or(usize::MAX)
     }
 }
 

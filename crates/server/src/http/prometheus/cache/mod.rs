@@ -63,6 +63,7 @@ struct Figures {
     partial: Counter,
     misses: Counter,
     bypasses: Counter,
+    not_kept: [(NotKept, Counter); 3],
     evictions: Counter,
     bytes: Gauge,
 }
@@ -70,26 +71,67 @@ struct Figures {
 #[derive(Default)]
 struct Kept {
     extents: HashMap<Arc<Key>, Held>,
-    /// Keys by their last use.
-    used: BTreeMap<u64, Arc<Key>>,
-    uses: u64,
+    /// Keys by the number of their last use.
+    by_use: BTreeMap<u64, Arc<Key>>,
+    /// The number of the last use of any key.
+    last_use: u64,
     bytes: usize,
 }
 
 struct Held {
     extent: Arc<Extent>,
-    used: u64,
+    last_use: u64,
     bytes: usize,
 }
 
 /// The result of a look into the cache.
 pub enum Looked {
-    /// All steps are there.
-    Answered(Output),
+    /// All steps are known.
+    Hit(Hit),
     /// These steps must be computed, and then passed to [`Fill::complete`].
     Missing(TimeRange, Box<Fill>),
     /// The cache must not be used.
-    Off,
+    Bypass,
+}
+
+/// The results of all steps of a query.
+pub struct Hit {
+    extent: Arc<Extent>,
+    steps: Steps,
+}
+
+impl Hit {
+    /// Upper estimate of the points and series.
+    pub fn work(&self) -> usize {
+        self.extent.series.len().saturating_mul(self.steps.count() + 1)
+    }
+
+    pub fn output(&self) -> Output {
+        Output::Matrix(self.extent.cut(&self.steps))
+    }
+}
+
+/// Why results are not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotKept {
+    /// It is not known on which samples the results depend.
+    Form,
+    /// The answer has notes about unreadable or downsampled samples, or may have them although no result changes.
+    Notes,
+    /// The results take too large a part of the cache.
+    Size,
+}
+
+impl NotKept {
+    const ALL: [Self; 3] = [Self::Form, Self::Notes, Self::Size];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Notes => "notes",
+            Self::Size => "size",
+        }
+    }
 }
 
 /// Completes the results of a query, and keeps them.
@@ -101,7 +143,7 @@ pub struct Fill {
     missing: Steps,
     /// The other steps, and the extent that has their results. They are copied when the missing ones are computed, because the
     /// query may wait long for its permit.
-    there: Option<(Arc<Extent>, Steps)>,
+    known: Option<(Arc<Extent>, Steps)>,
     /// The number of the last change before the read.
     change: u64,
     /// The edges of retention before the read.
@@ -117,6 +159,7 @@ impl ResultCache {
             partial: requests("partial"),
             misses: requests("miss"),
             bypasses: requests("bypass"),
+            not_kept: NotKept::ALL.map(|why| (why, of.not_kept.with([why.name()]))),
             evictions: of.evictions.with([]),
             bytes: of.bytes.with([]),
         };
@@ -127,20 +170,23 @@ impl ResultCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for the results of a query.
+    /// Counts a range query that must be computed, and says so.
+    pub fn bypass(&self) -> Looked {
+        self.figures.bypasses.add(1);
+        Looked::Bypass
+    }
+
+    /// Looks for the results of a range query.
     pub fn look(self: &Arc<Self>, view: View, access: &Access, text: &str, at: &promql::Params) -> Looked {
-        let Some((asked, key)) = self.question(access, text, at) else {
-            self.figures.bypasses.add(1);
-            return Looked::Off;
-        };
+        let Some((asked, key)) = self.key_of(access, text, at) else { return self.bypass() };
         // The state of the store is taken before the results are checked, and before missing ones are read.
         let (change, expired) = (view.changes().last(), view.expired_before());
         let extent = self.kept().get(&key);
         let usable = extent.as_deref().and_then(|extent| extent.usable(&asked, view.changes(), &expired));
-        let (result, missing, there) = match (extent, usable) {
+        let (result, missing, known) = match (extent, usable) {
             (Some(extent), Some(Usable { steps, missing: None })) => {
                 self.figures.hits.add(1);
-                return Looked::Answered(Output::Matrix(extent.cut(&steps)));
+                return Looked::Hit(Hit { extent, steps });
             }
             (Some(extent), Some(Usable { steps, missing: Some(missing) })) => {
                 (&self.figures.partial, missing, Some((extent, steps)))
@@ -150,11 +196,11 @@ impl ResultCache {
         result.add(1);
         let range = TimeRange::new(missing.first, missing.last);
         let cache = self.clone();
-        Looked::Missing(range, Box::new(Fill { cache, view, key, asked, missing, there, change, expired }))
+        Looked::Missing(range, Box::new(Fill { cache, view, key, asked, missing, known, change, expired }))
     }
 
     /// The steps and the key of a query; `None` if it is not for the cache.
-    fn question(&self, access: &Access, text: &str, at: &promql::Params) -> Option<(Steps, Key)> {
+    fn key_of(&self, access: &Access, text: &str, at: &promql::Params) -> Option<(Steps, Key)> {
         let step = at.step.filter(|step| *step > 0 && self.bytes_max > 0)?;
         if at.end < at.start || text.len() > at.limits.query_bytes_max {
             return None;
@@ -175,52 +221,61 @@ impl ResultCache {
         Some((asked, key))
     }
 
-    /// Whether an extent whose series take `bytes` may be kept.
-    fn has_room(&self, key: &Key, bytes: usize) -> bool {
-        key.bytes() + bytes <= self.bytes_max / EXTENT_SHARE
-    }
-
-    fn insert(&self, key: Key, extent: Extent) {
-        let series = extent::bytes(&extent.series);
-        let bytes = key.bytes() + series;
+    /// Keeps the results instead of those that were kept with this key. Results that are too large are not copied.
+    fn keep(&self, key: &Key, series: &[Series], extent: impl FnOnce(Vec<Series>) -> Extent) {
+        let bytes = key.bytes() + extent::bytes(series);
+        let extent = (bytes <= self.bytes_max / EXTENT_SHARE).then(|| extent(series.to_vec()));
+        if extent.is_none() {
+            self.count_not_kept(NotKept::Size);
+        }
+        // Freeing many series takes milliseconds, so they are dropped after the end of the lock.
+        let mut removed = Vec::new();
         let mut kept = self.kept();
-        kept.remove(&key);
-        if self.has_room(&key, series) {
-            kept.add(key, extent, bytes);
+        removed.extend(kept.remove(key));
+        if let Some(extent) = extent {
+            kept.add(key.clone(), extent, bytes);
         }
         while kept.bytes > self.bytes_max
-            && let Some((_, oldest)) = kept.used.pop_first()
+            && let Some((_, oldest)) = kept.by_use.pop_first()
         {
-            kept.remove(&oldest);
+            removed.extend(kept.remove(&oldest));
             self.figures.evictions.add(1);
         }
         self.figures.bytes.set(i64::try_from(kept.bytes).unwrap_or(i64::MAX));
+        drop(kept);
+        drop(removed);
+    }
+
+    fn count_not_kept(&self, why: NotKept) {
+        let counter = self.figures.not_kept.iter().find(|(other, _)| *other == why);
+        counter.into_iter().for_each(|(_, counter)| counter.add(1));
     }
 }
 
 impl Kept {
     fn get(&mut self, key: &Key) -> Option<Arc<Extent>> {
         let held = self.extents.get_mut(key)?;
-        let name = self.used.remove(&held.used)?;
-        self.uses += 1;
-        held.used = self.uses;
-        self.used.insert(self.uses, name);
+        let key = self.by_use.remove(&held.last_use)?;
+        self.last_use += 1;
+        held.last_use = self.last_use;
+        self.by_use.insert(self.last_use, key);
         Some(held.extent.clone())
     }
 
     fn add(&mut self, key: Key, extent: Extent, bytes: usize) {
         let key = Arc::new(key);
-        self.uses += 1;
-        self.used.insert(self.uses, key.clone());
+        self.last_use += 1;
+        self.by_use.insert(self.last_use, key.clone());
         self.bytes += bytes;
-        self.extents.insert(key, Held { extent: Arc::new(extent), used: self.uses, bytes });
+        self.extents.insert(key, Held { extent: Arc::new(extent), last_use: self.last_use, bytes });
     }
 
-    fn remove(&mut self, key: &Key) {
-        if let Some(held) = self.extents.remove(key) {
-            self.used.remove(&held.used);
-            self.bytes -= held.bytes;
-        }
+    /// The caller drops the results after the end of the lock.
+    fn remove(&mut self, key: &Key) -> Option<Held> {
+        let held = self.extents.remove(key)?;
+        self.by_use.remove(&held.last_use);
+        self.bytes -= held.bytes;
+        Some(held)
     }
 }
 
@@ -230,22 +285,25 @@ impl Fill {
         self.missing != self.asked
     }
 
-    /// Adds the results of the missing steps to those that were there. Keeps all of them if `reach` is known.
-    pub fn complete(&self, computed: Vec<Series>, reach: Option<Reach>) -> Vec<Series> {
+    /// Adds the results of the missing steps to the known ones. Keeps all of them if their reach is known.
+    pub fn complete(&self, computed: Vec<Series>, reach: Result<Reach, NotKept>) -> Vec<Series> {
         let is_later = self.missing.first > self.asked.first;
-        let all = match &self.there {
+        let all = match &self.known {
             None => computed,
             Some((extent, steps)) if is_later => extent::joined(extent.cut(steps), computed),
             Some((extent, steps)) => extent::joined(computed, extent.cut(steps)),
         };
-        // A result that is too large to be kept is not copied.
-        let is_kept = self.cache.has_room(&self.key, extent::bytes(&all));
-        if let Some(reach) = reach.filter(|_| is_kept) {
-            let after = self.view.expired_before();
-            let expired = self.expired.iter().zip(&after).map(|(a, b)| (*a.min(b), *a.max(b))).collect();
-            let extent =
-                Extent { steps: self.asked, series: all.clone(), change: self.change, expired, reach };
-            self.cache.insert(self.key.clone(), extent);
+        // A merge that downsamples samples between the windows changes no result, but the answer then has a note about them.
+        let may_change = |reach: &Reach| self.view.downsamples() && reach.has_gaps(self.asked.step);
+        match reach {
+            Ok(reach) if may_change(&reach) => self.cache.count_not_kept(NotKept::Notes),
+            Ok(reach) => {
+                let after = self.view.expired_before();
+                let expired = self.expired.iter().zip(&after).map(|(a, b)| (*a.min(b), *a.max(b))).collect();
+                let (steps, change) = (self.asked, self.change);
+                self.cache.keep(&self.key, &all, |series| Extent { steps, series, change, expired, reach });
+            }
+            Err(why) => self.cache.count_not_kept(why),
         }
         all
     }

@@ -1,11 +1,14 @@
 //! A model of the cache: random writes, late writes, deletions, flushes, merges and clean-ups, and questions that repeat and
 //! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use tacho_chunk::semantic::Semantic;
@@ -23,6 +26,7 @@ use crate::access::Gate;
 use crate::config::{self, Settings};
 use crate::control::Control;
 use crate::http::app::App;
+use crate::http::prometheus::question::WORK_INLINE_MAX;
 use crate::http::router;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
@@ -163,13 +167,20 @@ impl Model {
 
     async fn ask(&self, panel: (usize, i64, i64), end: i64, cache: bool) -> (StatusCode, Vec<u8>) {
         let (expression, length, step) = panel;
-        let encoded = EXPRESSIONS[expression].bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
         let (start, cache) = (end - length, if cache { "" } else { "&cache=false" });
-        let path = format!("/api/v1/query_range?query={encoded}&start={start}&end={end}&step={step}{cache}");
+        let times = format!("start={start}&end={end}&step={step}{cache}");
+        self.get("query_range", EXPRESSIONS[expression], &times).await
+    }
+
+    async fn get(&self, route: &str, query: &str, more: &str) -> (StatusCode, Vec<u8>) {
+        body(self.response(route, query, more).await).await
+    }
+
+    async fn response(&self, route: &str, query: &str, more: &str) -> Response {
+        let encoded = query.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+        let path = format!("/api/v1/{route}?query={encoded}&{more}");
         let request = Request::get(path).header("Host", "localhost").body(Body::empty()).unwrap();
-        let response = TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap();
-        let status = response.status();
-        (status, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
+        TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap()
     }
 
     /// Asks a panel, with a range that ends near the present time and usually at a multiple of the step.
@@ -210,6 +221,11 @@ async fn run(seed: u64, policies: Policies) -> [u64; 3] {
     uses
 }
 
+async fn body(response: Response) -> (StatusCode, Vec<u8>) {
+    let status = response.status();
+    (status, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
+}
+
 fn everywhere<T>(then: T) -> Vec<Rule<T>> {
     vec![Rule { matchers: Vec::new(), then }]
 }
@@ -248,6 +264,118 @@ async fn inexact_merges_and_downsampling_change_results() {
     }
 }
 
+#[tokio::test]
+async fn the_use_of_the_cache_is_counted() {
+    let mut model = Model::new(31, Policies::default()).await;
+    let now = model.now();
+    model.write(now - HOUR, now).await;
+    let times = format!("start={}&end={now}&step=60", now - HOUR);
+    let counts = || {
+        let of = &model.app.metrics.cache;
+        let uses = ["hit", "partial", "miss", "bypass"].map(|result| of.requests.with([result]).get());
+        (uses, ["form", "notes", "size"].map(|reason| of.not_kept.with([reason]).get()))
+    };
+    for (route, query, more, expect) in [
+        ("query_range", "a", "", ([0, 0, 1, 0], [0, 0, 0])),
+        ("query_range", "a", "&cache=true", ([1, 0, 1, 0], [0, 0, 0])),
+        ("query_range", "a", "&cache=false", ([1, 0, 1, 1], [0, 0, 0])),
+        ("query_range", "a", "&stats=true", ([1, 0, 1, 2], [0, 0, 0])),
+        ("query_range", "a @ end()", "", ([1, 0, 2, 2], [1, 0, 0])),
+        ("query", "a", "", ([1, 0, 2, 2], [1, 0, 0])),
+        ("query", "a", "&cache=false", ([1, 0, 2, 2], [1, 0, 0])),
+    ] {
+        let (status, _) = model.get(route, query, &format!("{times}{more}")).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(counts(), expect, "{route} {query} {more}");
+    }
+    model.store.close().await.unwrap();
+}
+
+/// A hit with more results than this is copied and written away from the threads that serve requests.
+const STEPS_INLINE_MAX: i64 = (WORK_INLINE_MAX / 8) as i64 - 1;
+
+#[tokio::test]
+async fn large_hits_are_written_with_a_permit() {
+    let model = Model::new(32, Policies::default()).await;
+    let now = model.now();
+    let series = |host: usize| {
+        let labels = Labels::new([("__name__", "a".to_owned()), ("h", host.to_string())]).unwrap();
+        let at = |nth: i64| Sample { at: (now - 60 * nth) * SECOND, value: Value::I64(nth) };
+        SampleSeries { labels: Arc::new(labels), samples: (0..200).rev().map(at).collect() }
+    };
+    let batch = Batch { samples: (0..8).map(series).collect(), ..Batch::default() };
+    model.store.append(batch, None).await.unwrap();
+    for (steps, waits) in [(STEPS_INLINE_MAX, false), (STEPS_INLINE_MAX + 1, true)] {
+        let times = format!("start={}&end={now}&step=1", now - steps + 1);
+        let first = model.get("query_range", "a", &times).await;
+        let permits = u32::try_from(model.app.queries.available_permits()).unwrap();
+        let taken = model.app.queries.clone().acquire_many_owned(permits).await.unwrap();
+        let mut response = Box::pin(model.response("query_range", "a", &times));
+        if waits {
+            let polled = poll_fn(|context| Poll::Ready(response.as_mut().poll(context))).await;
+            assert!(polled.is_pending(), "{steps} steps");
+            drop(taken);
+            assert_eq!(body(response.await).await, first);
+        } else {
+            let response = response.await;
+            drop(taken);
+            assert_eq!(body(response).await, first);
+        }
+    }
+    assert_eq!(model.uses(), [2, 1, 1], "the second question has one more step");
+    model.store.close().await.unwrap();
+}
+
+fn samples(host: &str, times: impl IntoIterator<Item = i64>) -> SampleSeries {
+    let labels = Labels::new([("__name__", "a"), ("h", host)]).unwrap();
+    let at = |at: i64| Sample { at: at * SECOND, value: Value::I64(at % 7) };
+    SampleSeries { labels: Arc::new(labels), samples: times.into_iter().map(at).collect() }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_shows_no_dropped_samples() {
+    let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
+    let model = Model::new(41, Policies { retention, ..Policies::default() }).await;
+    let now = model.now();
+    let times = (now - 2 * HOUR + 60..now).step_by(60);
+    let batch = Batch { samples: vec![samples("1", times)], ..Batch::default() };
+    model.store.append(batch, None).await.unwrap();
+    let panel = (0, 2 * HOUR - 300, 300);
+    let first = model.ask(panel, now, true).await;
+    model.clock.set((now + HOUR) * SECOND);
+    model.store.flush().await.unwrap();
+    model.store.merge_all().await.unwrap();
+    model.store.sweep().await.unwrap();
+    model.clock.set(now * SECOND);
+    let without = model.ask(panel, now, false).await;
+    assert_ne!(without, first, "samples were dropped");
+    assert_eq!(model.ask(panel, now, true).await, without);
+    model.store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn downsampled_samples_between_the_windows_are_noted() {
+    let to = Aggregation { step: 120 * SECOND, how: Aggregate::Avg };
+    let then = Downsampling { after: u64::try_from(HOUR * SECOND).unwrap(), to };
+    let matchers = vec![Matcher::new("h", MatchOp::Equal, "2").unwrap()];
+    let policies = Policies { downsampling: vec![Rule { matchers, then }], ..Policies::default() };
+    let model = Model::new(42, policies).await;
+    let end = (model.now() - 3 * HOUR) / 1_800 * 1_800;
+    let steps = samples("1", (end - 7_200..=end).step_by(1_800));
+    let between = samples("2", (end - 1_500..end - 1_000).step_by(10));
+    for series in [steps, between] {
+        model.store.append(Batch { samples: vec![series], ..Batch::default() }, None).await.unwrap();
+        model.store.flush().await.unwrap();
+    }
+    let panel = (0, 7_200, 1_800);
+    let first = model.ask(panel, end, true).await;
+    model.store.merge_all().await.unwrap();
+    let without = model.ask(panel, end, false).await;
+    assert_ne!(without, first, "there is a note");
+    assert_eq!(model.ask(panel, end, true).await, without);
+    model.store.close().await.unwrap();
+}
+
 #[test]
 fn blanks_between_the_parts_of_a_query_do_not_matter() {
     for (text, same) in [
@@ -267,29 +395,42 @@ fn key(text: &str) -> Key {
     Key { text: text.to_owned(), step: 1, phase: 0, lookback: 300, selector, samples_max: 10 }
 }
 
-fn with_points(points: usize) -> Extent {
-    let reach = Reach { before: 1, after: 0, uses_summaries: false };
+fn with_points(points: usize) -> [Series; 1] {
     let labels = Arc::new(Labels::new([("a", "b")]).unwrap());
-    let series = vec![Series { labels, points: vec![Point { at: 0, value: 1.0 }; points] }];
-    Extent { steps: Steps { first: 0, last: 0, step: 1 }, series, change: 0, expired: Vec::new(), reach }
+    [Series { labels, points: vec![Point { at: 0, value: 1.0 }; points] }]
+}
+
+fn keep(cache: &ResultCache, key: &Key, points: usize) {
+    let reach = Reach { before: 1, after: 0, uses_summaries: false };
+    let steps = Steps { first: 0, last: 0, step: 1 };
+    cache.keep(key, &with_points(points), |series| Extent {
+        steps,
+        series,
+        change: 0,
+        expired: Vec::new(),
+        reach,
+    });
 }
 
 #[test]
 fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
     const POINTS: usize = 1_000;
     let metrics = Metrics::default();
-    let bytes_of_one = key("1").bytes() + extent::bytes(&with_points(POINTS).series);
+    let bytes_of_one = key("1").bytes() + extent::bytes(&with_points(POINTS));
     let cache = ResultCache::new(4 * bytes_of_one, &metrics);
     let is_kept = |text: &str| cache.kept().get(&key(text)).is_some();
+    let not_kept = || metrics.cache.not_kept.with(["size"]).get();
     for text in ["1", "2", "3", "4"] {
-        cache.insert(key(text), with_points(POINTS));
+        keep(&cache, &key(text), POINTS);
     }
     assert!(["1", "2", "3", "4"].iter().all(|text| is_kept(text)), "the limit is not exceeded");
     assert!(is_kept("1"));
-    cache.insert(key("5"), with_points(POINTS));
+    keep(&cache, &key("5"), POINTS);
     assert_eq!(["1", "2", "3", "4", "5"].map(is_kept), [true, false, true, true, true]);
-    cache.insert(key("1"), with_points(POINTS + 1));
+    assert_eq!(not_kept(), 0, "a quarter of the memory");
+    keep(&cache, &key("1"), POINTS + 1);
     assert!(!is_kept("1"), "more than a quarter of the memory");
+    assert_eq!(not_kept(), 1);
     assert_eq!(metrics.cache.evictions.with([]).get(), 1);
     assert_eq!(metrics.cache.bytes.with([]).get(), i64::try_from(3 * bytes_of_one).unwrap());
 }
@@ -297,7 +438,7 @@ fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
 #[test]
 fn results_are_kept_for_one_selector_and_one_limit() {
     let cache = ResultCache::new(1 << 20, &Metrics::default());
-    cache.insert(key("a"), with_points(1));
+    keep(&cache, &key("a"), 1);
     let others = [
         Key { selector: None, ..key("a") },
         Key { selector: Some("{team=\"b\"}".to_owned()), ..key("a") },

@@ -84,8 +84,9 @@ final class Busy {
     }
 
     /**
-     * Prints the memory of the process in bytes. Frames of parked virtual threads are excluded,
-     * because the JVM keeps one or two chunks of them per thread, depending on the last collection.
+     * Prints the memory of the process in bytes. The heap is printed without the frames of parked
+     * virtual threads, because the JVM keeps one or two chunks of them per thread, depending on the
+     * last collection.
      */
     private static void tell() throws Exception {
         String histogram =

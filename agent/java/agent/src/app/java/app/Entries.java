@@ -13,8 +13,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Runs traces that begin with different operations, some of them very often, and prints the number
- * of traces per operation.
+ * Runs four kinds of traces, some of them very often, and prints the number of traces of each kind.
  */
 final class Entries {
     private static final Noted NOTED = Entries_NotedRecords.get();
@@ -84,8 +83,8 @@ final class Entries {
     }
 
     /**
-     * Its methods are recorded, unlike those of the surrounding class. Calls of {@code tiny} are
-     * counted.
+     * Its methods are recorded, unlike those of the surrounding class. A test aggregates {@code
+     * tiny}.
      */
     static final class Traces {
         private Traces() {}

@@ -44,7 +44,7 @@ final class Loaders {
         return loader;
     }
 
-    /** Loads the guest class itself, and delegates all other classes. */
+    /** Defines the guest and its exception, and delegates all other classes to its parent. */
     private static final class Own extends ClassLoader {
         Own() {
             super(Own.class.getClassLoader());

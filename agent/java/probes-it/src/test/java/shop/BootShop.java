@@ -33,7 +33,6 @@ public class BootShop {
         return event -> System.out.println("PORT " + event.getWebServer().getPort());
     }
 
-    /** The endpoints. */
     @RestController
     public static class Ads {
         @GetMapping("/ads/{id}")

@@ -13,8 +13,8 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work in other threads. Each method makes one trace, and the work in other threads calls {@link
- * #work}.
+ * Calls that submit work to other threads, each in its own way. {@code main} makes each call once.
+ * The work calls {@link #work}.
  */
 public final class BusyShop {
     private static final Runnable SHARED = () -> work("shared");
@@ -77,7 +77,7 @@ public final class BusyShop {
         timer.schedule(() -> work("schedule"), 20, TimeUnit.MILLISECONDS).get();
     }
 
-    /** The task runs three times, and only the first run belongs to this call. */
+    /** The task runs at least three times, and only the first run belongs to this call. */
     void periodic(ScheduledExecutorService timer) throws Exception {
         CountDownLatch runs = new CountDownLatch(3);
         Future<?> task =

@@ -11,8 +11,8 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * Calls another program over HTTP in all ways that the JDK offers. The argument is the address of
- * the other program.
+ * Calls another program over HTTP, with both HTTP clients of the JDK. The argument is the address
+ * of the other program.
  */
 public final class CallingShop {
     private final HttpClient client = HttpClient.newHttpClient();

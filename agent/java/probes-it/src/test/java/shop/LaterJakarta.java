@@ -9,8 +9,8 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 
 /**
- * Answers later, in all ways of {@code jakarta.servlet}. {@code LaterJavax} is the same class for
- * the other package.
+ * Answers at once or later. The parameter {@code what} selects the way in which {@code
+ * jakarta.servlet} is used. {@code LaterJavax} is the same class for the other package.
  */
 public final class LaterJakarta extends HttpServlet {
     private static final long serialVersionUID = 1L;
@@ -84,7 +84,7 @@ public final class LaterJakarta extends HttpServlet {
         }
     }
 
-    /** Writes until the connection is closed. */
+    /** Writes until the client closes the connection. */
     private static void flood(AsyncContext context, HttpServletResponse response)
             throws IOException {
         try {

@@ -9,8 +9,8 @@ import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
 
 /**
- * Answers later, in all ways of {@code javax.servlet}. {@code LaterJakarta} is the same class for
- * the other package.
+ * Answers at once or later. The parameter {@code what} selects the way in which {@code
+ * javax.servlet} is used. {@code LaterJakarta} is the same class for the other package.
  */
 public final class LaterJavax extends HttpServlet {
     private static final long serialVersionUID = 1L;
@@ -84,7 +84,7 @@ public final class LaterJavax extends HttpServlet {
         }
     }
 
-    /** Writes until the connection is closed. */
+    /** Writes until the client closes the connection. */
     private static void flood(AsyncContext context, HttpServletResponse response)
             throws IOException {
         try {

@@ -74,7 +74,7 @@ public final class PostgresShop {
                 "insert into \"ad\" values (1, 'title s3cret')");
     }
 
-    /** Uses names in quotes, which are strings in other dialects. */
+    /** Uses names in double quotes. In some other dialects, double quotes enclose strings. */
     void plain() throws SQLException {
         execute("select \"title\" from \"ad\" where \"id\" = 1 and title <> 'plain s3cret'");
     }

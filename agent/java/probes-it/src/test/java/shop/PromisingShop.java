@@ -16,8 +16,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Keeps many requests open at the same time. Some are never answered. The others are answered after
- * all of them have arrived.
+ * Keeps many requests open at the same time. Some are never answered. The others are answered when
+ * the last one of these others has arrived.
  */
 public final class PromisingShop {
     public static final int SILENT = 300;

@@ -70,7 +70,7 @@ public final class RawShop {
         HttpResponse<String> answer = client.send(request, HttpResponse.BodyHandlers.ofString());
         say(request, answer);
         say(request, client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).get());
-        // A program may send a second time the request object that an answer contains.
+        // A program may also send the request object of an answer.
         say(request, client.send(answer.request(), HttpResponse.BodyHandlers.ofString()));
     }
 
@@ -104,7 +104,7 @@ public final class RawShop {
                 }
             }
         } catch (IOException e) {
-            // The socket is closed at the end of the program.
+            // The socket is closed after the last request.
         }
     }
 

@@ -25,7 +25,7 @@ import java.util.concurrent.TimeUnit;
 public final class ReusedTask {
     static final int TIMES = 200;
 
-    /** A pool whose only thread is blocked until the gate is opened. */
+    /** A pool whose first thread is blocked until the gate is opened. */
     private static final class Gated extends ThreadPoolExecutor {
         private final CountDownLatch gate = new CountDownLatch(1);
 
@@ -59,7 +59,7 @@ public final class ReusedTask {
         }
     }
 
-    /** All instances are equal, so a sorting queue cannot order them. */
+    /** All instances compare as equal, so a sorting queue cannot order them. */
     record Equal(Runnable work) implements Runnable, Comparable<Equal> {
         @Override
         public void run() {
@@ -187,7 +187,7 @@ public final class ReusedTask {
         second.end();
         first.end();
 
-        // The first task goes into the queue, the second one into a new thread.
+        // The first submission goes into the queue, the second one into a new thread.
         pool = new Gated(new ArrayBlockingQueue<>(1), 2, new ThreadPoolExecutor.AbortPolicy());
         CountDownLatch ran = new CountDownLatch(1);
         Runnable newThread =
@@ -334,7 +334,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** Submissions for which the JDK creates a new object each time. */
+    /** Submissions that each have an object of their own: a task of the JDK, or a thread. */
     private static void others() throws Exception {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1);
         Runnable scheduled = ReusedTask::scheduled;

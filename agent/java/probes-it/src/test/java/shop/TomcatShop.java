@@ -77,7 +77,6 @@ public final class TomcatShop extends HttpServlet {
                 .start();
     }
 
-    /** A filter that passes all requests on. */
     public static final class Pass implements Filter {
         @Override
         public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)

@@ -6,7 +6,7 @@ import java.util.Map;
 
 /**
  * Calls servlets one after the other on one thread, with requests and responses that are wrappers
- * of the program. Most wrappers throw in one of their methods.
+ * of the program. Except in the last round, a method that the probe calls throws.
  */
 public final class WrappingShop {
     private WrappingShop() {}
@@ -26,8 +26,8 @@ public final class WrappingShop {
     }
 
     /**
-     * Returns a wrapper with the methods that the probes and {@code HttpServlet} call. The method
-     * {@code unknown} throws.
+     * Returns a wrapper that answers the methods that the probe needs, except {@code unknown}. All
+     * other methods throw.
      */
     private static <T> T odd(Class<T> type, String path, String unknown) {
         Map<String, Object> answers = new HashMap<>();
@@ -55,7 +55,6 @@ public final class WrappingShop {
                         }));
     }
 
-    /** A servlet of {@code jakarta.servlet}. */
     public static final class Jakarta extends jakarta.servlet.http.HttpServlet {
         private static final long serialVersionUID = 1L;
 
@@ -67,7 +66,6 @@ public final class WrappingShop {
         }
     }
 
-    /** A servlet of {@code javax.servlet}. */
     public static final class Javax extends javax.servlet.http.HttpServlet {
         private static final long serialVersionUID = 1L;
 

@@ -68,7 +68,7 @@ DELETE | /ads                   | 405 | DELETE is not allowed here; allowed: GET
 POST   | /ads/1                 | 405 | here; allowed: DELETE, GET, HEAD, PUT
 POST   | /ads                   | 415 | the body must be application/x-www-form-urlencoded
 """)
-    void answersBadRequestsClearly(String method, String path, int status, String part)
+    void answersRequestsWithStatusAndReason(String method, String path, int status, String part)
             throws Exception {
         check(board.send(method, path, null), status, part);
     }
@@ -124,7 +124,7 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
     }
 
     @Test
-    void manyRequestsShareFewConnections() throws Exception {
+    void manyRequestsShareFewDatabaseConnections() throws Exception {
         ExecutorService clients = Executors.newFixedThreadPool(16);
         try {
             List<Future<Integer>> answers =

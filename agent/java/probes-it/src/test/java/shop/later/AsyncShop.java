@@ -36,7 +36,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
-/** Spring MVC, Jersey and plain servlets in one Tomcat. They answer at once or later. */
+/** Spring MVC, Jersey and a plain servlet in one Tomcat. They answer at once or later. */
 @SpringBootApplication
 public class AsyncShop {
     private static final int LATER_MS = 250;
@@ -56,7 +56,6 @@ public class AsyncShop {
         boot.run();
     }
 
-    /** Prints the port. */
     @Bean
     static ApplicationListener<WebServerInitializedEvent> port() {
         return event -> System.out.println("PORT " + event.getWebServer().getPort());

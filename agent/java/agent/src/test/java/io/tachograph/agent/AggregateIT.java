@@ -83,7 +83,10 @@ class AggregateIT {
                 .sum();
     }
 
-    /** Checks that the count, the sum and the buckets of each operation agree. */
+    /**
+     * Checks that the last bucket of each operation equals its count, that no bucket is less than
+     * the one before, and that an operation with calls has a sum above 0.
+     */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
         assertEquals(counts, series(got, "tacho_operation_seconds_bucket"));
@@ -149,7 +152,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @CsvSource({"outer", "inner", "*"})
-    void virtualThreadsAreCounted(String method) throws Exception {
+    void callsOfVirtualThreadsAreCounted(String method) throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(25, "virtual", "500")
                     .with("TACHO_SERVER", server.address())
@@ -219,7 +222,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void operationsCalledTooOftenAreMoved(int jdk) throws Exception {
+    void methodsCalledTooOftenAreAggregated(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =

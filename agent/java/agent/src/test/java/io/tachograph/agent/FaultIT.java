@@ -161,7 +161,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aServerThatNeverReadsCostsRecordsButNoTime(int jdk) throws Exception {
+    void aServerThatNeverReadsDoesNotDelayTheProgram(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.DEAF;
             Program program =

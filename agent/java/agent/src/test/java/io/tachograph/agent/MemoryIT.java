@@ -20,7 +20,7 @@ class MemoryIT {
 
     private static final long ROOM = 2 << 20;
 
-    /** Size of the frames that the server has not acknowledged at the time of the measurement. */
+    /** Limit on the frames that the server has not acknowledged, bytes. */
     private static final long QUEUE = 4 << 20;
 
     /** Heap and direct memory that the program printed while its threads lived. */
@@ -50,7 +50,7 @@ class MemoryIT {
                     program.number("made"),
                     server.decoder().callsEnded + server.executionsDropped,
                     "each call is either recorded or dropped");
-            // The bound is 1,024 buffers, so this many threads have a buffer in each round.
+            // There are 1,024 buffers, so 1,024 threads have one in each round.
             assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
             return bytes(program) - bare(25, "busy-virtual", count);
         }
@@ -73,7 +73,7 @@ class MemoryIT {
 
     /** The ring has 128 MiB, in a heap of half that size. */
     @Test
-    void callsWithoutMemoryAreCounted() throws Exception {
+    void callsAreCountedAsDroppedWithoutMemoryForARing() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(25, "busy-virtual", "50")

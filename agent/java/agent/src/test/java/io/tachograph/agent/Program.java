@@ -68,7 +68,7 @@ final class Program {
         return this;
     }
 
-    /** Starts the program without the agent. {@link #attach} loads the agent later. */
+    /** Lets the program start without the agent. {@link #attach} can load the agent later. */
     Program bare() {
         bare = true;
         return this;

@@ -79,10 +79,7 @@ class SwitchIT {
         return server.await(WAIT_S, got -> count(server, operation) >= atLeast);
     }
 
-    /**
-     * Waits until the agent has sent the events that were still in the rings at the time of its
-     * answer.
-     */
+    /** Gives the agent time to send the events that were still in the rings when it answered. */
     private static void settle() throws InterruptedException {
         Thread.sleep(1_500);
     }
@@ -363,7 +360,10 @@ class SwitchIT {
         }
     }
 
-    /** Compiles a class with a method of maximum length, to which no instruction can be added. */
+    /**
+     * Compiles a class with a method of almost 65,535 bytes, the maximum. The byte code of the
+     * agent does not fit into it.
+     */
     private static Path tooLong(String name) throws IOException {
         Path folder = Files.createTempDirectory("too-long");
         Path source = folder.resolve(name + ".java");

@@ -22,9 +22,9 @@ import java.nio.file.StandardCopyOption;
 import java.util.List;
 
 /**
- * Records arrive over TLS. If the server does not use TLS, or the settings cannot be used, nothing
- * is sent, and the log has the cause. {@code crates/cli/tests/tls.rs} tests the same with the real
- * server.
+ * Records arrive over TLS. If the settings cannot be used, or client and server do not accept each
+ * other, no frame is sent, and the log has the cause. {@code crates/cli/tests/tls.rs} tests the
+ * same with the real server.
  */
 class TlsIT {
     private static final String NAMES = "IP:127.0.0.1,DNS:localhost";
@@ -138,7 +138,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"TLSv1.2", "TLSv1.3"})
-    void everyCallArrivesWithBothVersionsOfTls(String version) throws Exception {
+    void everyCallArrivesWithEitherVersionOfTls(String version) throws Exception {
         try (WireServer server = strict()) {
             Program program =
                     Program.on(17, "threads", "8", "2000")

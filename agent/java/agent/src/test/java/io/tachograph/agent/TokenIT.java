@@ -18,9 +18,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The token authenticates the program. A token that is not valid, or refused, is logged without its
- * text, and the program is not disturbed. {@code crates/cli/tests/agent_token.rs} tests the same
- * with the real server.
+ * The token authenticates the program. If the token is missing, invalid or refused, the log has the
+ * reason, but never the token, and the program continues. {@code crates/cli/tests/agent_token.rs}
+ * tests the same with the real server.
  */
 class TokenIT {
     private static final String TOKEN = "tacho_5eC";
@@ -78,7 +78,8 @@ class TokenIT {
                 "tacho_5eCother, 12, the server refuses the token: unknown token (error 12); put a",
                 "tacho_5eCother, 13, the token does not permit this: unknown token (error 13); change its role or selector",
             })
-    void aRefusedTokenIsLoggedOnce(String token, int code, String expected) throws Exception {
+    void aMissingOrRefusedTokenIsReportedOnce(String token, int code, String expected)
+            throws Exception {
         try (WireServer server = server()) {
             server.errorCode = code;
             Program program = program(17, server, "until-told", "1");
@@ -106,7 +107,7 @@ class TokenIT {
             Program program = program(jdk, server, "until-told", "1").with("TACHO_TOKEN_FILE", file);
             program.start();
             awaitError(program, "token_file=" + file + ": no such file; the program goes on");
-            assertEquals(0, server.connections, "no connection without a token");
+            assertEquals(0, server.connections, "no connection while the file is missing");
             Files.writeString(file, TOKEN);
             awaitError(program, "connected to");
             server.token = "next";
@@ -122,7 +123,7 @@ class TokenIT {
 
     @ParameterizedTest
     @ValueSource(strings = {" ", "tacho_5eC ", "tacho 5eC", "tacho_5eC\n", "\u00e4"})
-    void aValueThatIsNotATokenIsLogged(String token) throws Exception {
+    void theLogStatesThatAValueIsNotAToken(String token) throws Exception {
         try (WireServer server = server()) {
             Program program = program(17, server, "burst", "1000");
             program.with("TACHO_TOKEN", token).with("LC_ALL", "C.UTF-8").run();

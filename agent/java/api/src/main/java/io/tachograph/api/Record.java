@@ -33,8 +33,9 @@ import java.lang.annotation.Target;
 @Target({ElementType.TYPE, ElementType.METHOD})
 public @interface Record {
     /**
-     * On an interface, the prefix of the names of its types. On a method or a Java record, the name
-     * of the type. The default is the name in the source, in snake case.
+     * On an interface, the prefix of the names of its types. On a method or a Java record, the
+     * whole name of the type. The default is the name in the source, in snake case; the default for
+     * a method has the prefix and {@code _} before it.
      */
     String value() default "";
 }

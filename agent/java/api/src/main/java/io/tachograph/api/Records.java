@@ -7,7 +7,7 @@ import java.lang.invoke.MutableCallSite;
 /**
  * Tells whether an agent is loaded. Generated code checks this before each record. The JIT compiler
  * treats the answer as a constant, so a record costs nothing without an agent. The answer changes
- * once, when an agent is attached to a running program.
+ * at most once, when an agent is attached to a running program.
  */
 public final class Records {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
@@ -25,7 +25,7 @@ public final class Records {
         }
     }
 
-    /** The agent calls this method when it is loaded after this class. */
+    /** An agent calls this method if it is loaded after this class. */
     public static void attached() {
         if (isAgentThere()) {
             SITE.setTarget(constant(true));

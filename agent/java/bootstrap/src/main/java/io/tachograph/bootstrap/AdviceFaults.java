@@ -24,7 +24,7 @@ public final class AdviceFaults {
     /** Failures since the start, by place. */
     public static final long[] COUNTS = new long[PLACES_MAX];
 
-    /** Latest exception of each place that the sender has not taken yet. */
+    /** Latest exception of each place; null if there is none or the sender has taken it. */
     public static final Throwable[] LATEST = new Throwable[PLACES_MAX];
 
     private static final Place[] PLACES = new Place[PLACES_MAX];

@@ -24,8 +24,7 @@ final class BufferPool {
     private final AtomicInteger made = new AtomicInteger();
 
     /**
-     * {@code System.nanoTime()} at the end of the pause; 0 if there is no pause. The end of a pause
-     * is never 0.
+     * {@code System.nanoTime()} at the end of the latest pause, never 0; 0 before the first pause.
      */
     private volatile long shortUntil;
 

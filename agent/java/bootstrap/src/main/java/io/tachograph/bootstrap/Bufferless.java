@@ -27,8 +27,8 @@ final class Bufferless {
     }
 
     /**
-     * Clears this state. The thread now has a permanent buffer, which has its own copy of the
-     * state.
+     * Clears the context and {@link #hasNone}. The thread now has a permanent buffer, which keeps
+     * the context.
      */
     void forget() {
         attached = null;

@@ -11,11 +11,11 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
- * Assigns buffers to threads. A platform thread gets a buffer with its first call and keeps it for
- * life. Millions of virtual threads may exist, so a virtual thread borrows a buffer only while it
- * has an outermost call open. A thread that only submits or receives tasks needs no buffer. The
- * number of buffers of each kind is bounded. Calls of a thread without a buffer are dropped and
- * counted, without an allocation.
+ * Assigns buffers to threads. A platform thread gets a buffer with its first call or declared
+ * record and keeps it for life. Millions of virtual threads may exist, so a virtual thread borrows
+ * a buffer only while it has an outermost call open or writes a declared record. A thread that only
+ * submits or receives tasks needs no buffer. The number of buffers of each kind is bounded. If no
+ * buffer is free for a thread, its calls and declared records are dropped and counted.
  */
 public final class Buffers {
     /**
@@ -61,16 +61,19 @@ public final class Buffers {
         /** Maximum number of platform threads that are recorded at the same time. */
         public int threadsMax = 1_024;
 
-        /** Number of words in a ring that is lent to a virtual thread. */
+        /**
+         * Number of words in a ring that is lent to a virtual thread or for a {@link HandedCall};
+         * rounded up to a power of two.
+         */
         public int virtualWords = 2_048;
 
-        /** Maximum number of virtual threads that are inside an outermost call at the same time. */
+        /** Maximum number of the rings that are lent. */
         public int virtualMax = 1_024;
 
         /** Longest wait for space in the ring, ns. 0: the call is dropped without a wait. */
         public long blockNanos;
 
-        /** Maximum number of traces recorded per second, over all threads. 0: no limit. */
+        /** Number of traces to record per second, over all threads ({@link Traces}). 0: all. */
         public long tracesMax;
     }
 
@@ -125,8 +128,8 @@ public final class Buffers {
     }
 
     /**
-     * The innermost open call of this thread. If no call is open: the parent of the thread's next
-     * outermost call, or null.
+     * The parent for calls that this thread causes, as {@link ThreadBuffer#context}. For a thread
+     * without a buffer: the parent of its outermost calls, or null.
      */
     Context context() {
         ThreadBuffer buffer = local.get();
@@ -219,7 +222,7 @@ public final class Buffers {
         putBack(buffer);
     }
 
-    /** Returns a borrowed buffer after its outermost call. */
+    /** Returns the borrowed buffer of this thread, which has no recorded call open. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == unassigned) {
             if (leftOut() == 0) {
@@ -289,12 +292,12 @@ public final class Buffers {
         return true;
     }
 
-    /** Number of calls dropped because their thread has no buffer. */
+    /** Number of calls dropped because no buffer was free. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.sum();
     }
 
-    /** Number of declared records dropped because their thread has no buffer. */
+    /** Number of declared records dropped because no buffer was free. */
     public long recordsDroppedWithoutBuffer() {
         return recordsDroppedWithoutBuffer.sum();
     }

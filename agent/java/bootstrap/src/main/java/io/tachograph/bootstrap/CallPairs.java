@@ -7,15 +7,16 @@ import java.util.Set;
  * Selects the pairs of operation and caller that are counted separately. Each pair becomes some
  * twenty series, so the number of pairs is bounded. Past {@link #OWN_MAX} a new pair is counted
  * with the caller {@code (other)}; past {@link #PAIRS_MAX} it is counted under one common pair. The
- * sums stay complete. {@link #admit} runs once for each pair and thread.
+ * sums stay complete. {@link #admit} runs at most once for each pair and {@link
+ * ThreadBuffer}.
  */
 final class CallPairs {
     /** Maximum number of pairs, not counting {@link #REST}. */
     static final int PAIRS_MAX = 512;
 
     /**
-     * Number of pairs with their own caller. The remaining pairs are reserved for operations with
-     * the caller {@code (other)}.
+     * Maximum number of pairs with their own caller. The remaining pairs are reserved for
+     * operations with the caller {@code (other)}.
      */
     static final int OWN_MAX = 384;
 

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * A clock that is read with one field access. It may be 50 ms slow or more, because the sender sets
- * it only when it wakes up.
+ * A clock that is read with one field access. Its time may be 50 ms old or older, because the
+ * sender sets it only when it wakes up.
  */
 public final class CoarseClock {
     private static volatile long nanos;

@@ -22,7 +22,7 @@ public final class HandedCall {
     /** Capacity of {@link #facts}; keys and values both count. */
     private static final int FACTS_MAX = 16;
 
-    /** Number of ring words for a call of the second kind, including thread name and parent. */
+    /** Number of words that must be free in a ring before a call of the second kind is recorded. */
     private static final int WORDS = 16;
 
     private static final int OBJECTS = 8;
@@ -58,7 +58,8 @@ public final class HandedCall {
 
     /**
      * Begins a call with one attribute, as a child of {@code parent}. It borrows a buffer during
-     * this method only. Like any other call it is recorded, or dropped and counted.
+     * this method only. Like any other call it may be dropped and counted, or excluded with its
+     * trace.
      */
     static HandedCall begin(
             Buffers home, int operation, Context parent, String key, String value) {

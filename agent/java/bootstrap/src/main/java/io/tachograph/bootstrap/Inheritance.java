@@ -22,8 +22,8 @@ public abstract class Inheritance {
     }
 
     /**
-     * Returns the call in which {@code thread} was started; null if there is none or it is
-     * excluded. Must not throw.
+     * Returns the call in which {@code thread} was started; null if there is none, or if the thread
+     * is excluded, as threads of pools are. Must not throw.
      */
     protected abstract Context originOf(Thread thread);
 }

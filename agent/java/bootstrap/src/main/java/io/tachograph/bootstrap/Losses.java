@@ -16,8 +16,8 @@ public final class Losses {
     private Losses() {}
 
     /**
-     * Counts a task that runs without a parent, because the call that submitted the task was not
-     * stored or is ambiguous.
+     * Counts a task that may run without a parent, because the agent had no space to remember the
+     * call that submitted the task, or because several calls may have submitted it.
      */
     public static void parent() {
         PARENTS.incrementAndGet();

@@ -2,8 +2,9 @@ package io.tachograph.bootstrap;
 
 /**
  * The API of probes for calls of the current thread. All methods are static, so advice needs no
- * object to call them. No method throws or does I/O. A lock is taken only for something new, such
- * as a name. A method waits for space only under the policy {@code block}.
+ * object to call them. No method does I/O. A method throws only if stack or memory runs out. A lock
+ * is taken only for something new, such as a name. A method waits for space only under the policy
+ * {@code block}.
  *
  * <pre>{@code
  * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
@@ -12,7 +13,8 @@ package io.tachograph.bootstrap;
  * }</pre>
  *
  * The token that {@code enter} returns is valid only on the same thread. Every {@code enter} needs
- * an exit on the same thread. If an exit is missing, the exit of a caller adds it, as failed.
+ * an exit on the same thread, or a {@link #leave} that returns true. If an exit is missing, the
+ * exit of a caller adds it, as failed.
  *
  * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */
@@ -132,17 +134,18 @@ public final class Recorder {
 
     /**
      * Begins a call that may end on another thread, such as a request whose answer is a promise. It
-     * is a child of the innermost open call of this thread. Its attribute is recorded even if
-     * {@link HandedCall#end} is never called.
+     * is a child of {@link #context}. Its attribute is recorded even if {@link HandedCall#end} is
+     * never called.
      */
     public static HandedCall begin(int operation, String key, String value) {
         return HandedCall.begin(Started.BUFFERS, operation, context(), key, value);
     }
 
     /**
-     * The innermost open call, as a parent for another thread or process. If no call is open: the
-     * parent of the thread's next outermost call, or null. A thread without a buffer does not get a
-     * buffer.
+     * The innermost recorded open call of this thread, as a parent for another thread or process.
+     * If there is none: inside a trace that is not recorded, the context of this trace; otherwise
+     * the parent of the thread's next outermost call, or null. A thread without a buffer does not
+     * get a buffer.
      */
     public static Context context() {
         return Started.BUFFERS.context();

@@ -5,8 +5,9 @@ import java.lang.invoke.VarHandle;
 
 /**
  * A ring of words, and a side ring of the objects to which some words refer. The writer is the
- * thread that holds the buffer; the reader is the sender. {@link ThreadBuffer} decides what is
- * written and checks for space. {@link Word} defines the layout of a word.
+ * thread that holds the buffer; the reader is the sender. {@link ThreadBuffer}, {@link
+ * AttributeWriter} and {@link RecordCursor} decide what is written and check for space. {@link
+ * Word} defines the layout of a word.
  *
  * <b>Readers never see a partial event</b>: code that may overflow the stack (any method call) runs
  * before the release store that publishes a word. Only plain stores follow that store.

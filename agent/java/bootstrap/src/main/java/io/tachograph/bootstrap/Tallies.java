@@ -32,8 +32,8 @@ public final class Tallies {
     private int count;
     private int rest = -1;
 
-    // For each open counted call: number of recorded calls that were open when it began (upper
-    // half), position of its tally (lower half).
+    // For each open counted call: its depth as given to enter (upper half), position of its tally
+    // (lower half).
     private long[] open = NO_LONGS;
     // Start of each open counted call, as {@code System.nanoTime()}.
     private long[] begins = NO_LONGS;
@@ -51,8 +51,9 @@ public final class Tallies {
     /**
      * Begins a call.
      *
-     * @param depth number of open recorded calls
-     * @param recorded operation of the innermost recorded call; 0 if there is none
+     * @param depth number of open recorded calls; in a trace that is not recorded, number of its
+     *     open calls that would otherwise be recorded
+     * @param recorded operation of the innermost of those calls; 0 if there is none
      * @return the token of the call, from 1
      */
     int enter(int operation, int depth, int recorded) {
@@ -90,7 +91,7 @@ public final class Tallies {
     /** Ends a call. @param token the result of {@link #enter} */
     void exit(int token, long now, boolean failed) {
         if (token > 0 && token <= openCount) {
-            openCount = token - 1; // counted calls with a missed exit end too
+            openCount = token - 1; // discards inner calls with a missed exit
             list[(int) open[token - 1]].add(now - begins[token - 1], failed);
         }
     }
@@ -143,7 +144,7 @@ public final class Tallies {
         return (long) operation << 32 | caller;
     }
 
-    /** Handles the first call of this pair on this thread. */
+    /** Handles a pair that the table does not contain, because it is new or the table is full. */
     private int first(long key) {
         if (size >= KEYS_MAX) {
             return rest();

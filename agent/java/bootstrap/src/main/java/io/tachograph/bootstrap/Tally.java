@@ -4,9 +4,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * The counts of one thread for one pair of operation and caller: calls, total duration, longest
- * call, and a histogram. The thread that holds the buffer writes them, and the sender may read them
- * at any time. Counts never decrease, so the sums over all threads never decrease either.
+ * The counts of one thread for one pair of operation and caller: total duration, longest call,
+ * failed calls, and a histogram. The thread that holds the buffer writes them, and the sender may
+ * read them at any time. Counts never decrease, so the sums over all threads never decrease either.
  *
  * <pre>
  *   0     1                    2                    3        4 ... 21

@@ -6,8 +6,8 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Records the calls of one thread for the sender. <b>The stream of events is always a forest</b>: a
  * call is entered only if its exit and the exits of all open calls also fit. Otherwise the call and
- * all its callees are dropped and counted, and recording continues after the call has returned to
- * its caller.
+ * its callees are dropped and counted, until the call has ended or the sender gives it up ({@link
+ * #endLeftOut}).
  *
  * <p>A <i>token</i> identifies a call: the depth at which it was entered, from 1; a negative number
  * if the call is not recorded; 0 if it is unknown. An exit with the token of an outer call means
@@ -48,10 +48,10 @@ public final class ThreadBuffer extends Ring {
     /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
-    // Written by the thread that holds the buffer.
+    // Written by the thread that holds the buffer, except `givenUp`.
 
     /**
-     * {@link #admit} checks for space when head + depth reaches this value. It has the lowest
+     * {@link #enter} calls {@link #admit} when head + depth reaches this value. It has the lowest
      * possible value while calls are not recorded.
      */
     private long checkAt;
@@ -59,7 +59,8 @@ public final class ThreadBuffer extends Ring {
     int depth;
     private int calls;
 
-    /** Number (upper half) and operation (lower half) of each open call. */
+    // Number (upper half) and operation (lower half) of each open call. In a trace that the gate
+    // excluded: only the operation.
     private long[] open;
 
     private long segment;
@@ -70,15 +71,12 @@ public final class ThreadBuffer extends Ring {
 
     private int skippedAt;
 
-    /**
-     * Number of the latest unrecorded call that is not inside another unrecorded call; increases
-     * with each such call.
-     */
+    /** Serial number of the latest unrecorded call that is not inside another unrecorded one. */
     private int leftOutNumber;
 
     /**
      * Number of an unrecorded call that the sender has given up: it no longer suppresses its
-     * callees.
+     * callees. Written by the sender.
      */
     private volatile int givenUp;
 
@@ -164,8 +162,7 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Records that a call ended with an exception. No method of the exception is called here; the
-     * sender reads its class and message.
+     * Records that a call ended as failed. This method calls none of the exception's methods.
      *
      * @param call the result of {@link #enter}
      * @param thrown may be null if only the failure is known
@@ -215,9 +212,9 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the rare paths ----
 
     /**
-     * True if a call may be recorded: it is not inside an unrecorded call, and the ring has space
-     * for the call with its exit, and for the exits of all open calls. Under the policy {@code
-     * block}, waits for space. Reads the position of the reader.
+     * True if a call may be recorded: it is not inside an unrecorded call, its segment is not too
+     * long, and the ring has space for the call with its exit, and for the exits of all open calls.
+     * Under the policy {@code block}, waits for space.
      */
     private boolean admit() {
         if (slot < 0) {
@@ -226,8 +223,8 @@ public final class ThreadBuffer extends Ring {
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // If calls are still open that are not recorded, their caller has ended, or the sender has
-        // given them up. They therefore count as ended, even if their exits are missing.
+        // If unrecorded calls are still open here, their caller has ended, or the sender has given
+        // them up. So they count as ended, although their exits are missing.
         skipped = 0;
         endTraceLeftOut();
         if (room()) {
@@ -249,8 +246,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Waits for space under the policy {@code block}: at most {@code block_max}, and once per
-     * shortage.
+     * Waits for space under the policy {@code block}, at most {@code block_max}. After a wait
+     * without success, no call waits until there is space again.
      */
     private boolean block() {
         long until = System.nanoTime() + home.blockNanos();
@@ -291,8 +288,7 @@ public final class ThreadBuffer extends Ring {
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
         int needed = (isRenamed ? 1 : 0) + (attached != null ? 1 : 0);
-        // Space is checked first: a call without space is dropped, and the gate does not decide
-        // about it.
+        // Space is checked first: the gate must not decide about a call that is dropped.
         if (needed > 0 && !objectsFit(needed)) {
             return false;
         }
@@ -370,7 +366,7 @@ public final class ThreadBuffer extends Ring {
                 end();
             }
         } else {
-            // the exit of a call that never began: the buffer was borrowed only to find that out
+            // The call is not open. If the buffer was borrowed only to find that out, return it.
             settle();
         }
     }
@@ -520,8 +516,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * True if the buffer is lent for one outermost call at a time. {@link #owner} may then have
-     * changed since a word was written.
+     * True if a thread holds the buffer only for one outermost call at a time. {@link #owner} may
+     * then have changed since a word was written.
      */
     public boolean isBorrowed() {
         return borrowed;
@@ -546,9 +542,9 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * Gives up an outermost call that has been unrecorded for so long that its exit may be lost.
-     * Without this, the thread would never record again. The next call of the thread after this
-     * method is an outermost one. The sender calls this method without a lock; it has no effect if
-     * the call has ended in the meantime.
+     * Without this, the thread would never record again. The next call of the thread is treated as
+     * an outermost one. The sender calls this method without a lock; it has no effect if the call
+     * has ended in the meantime.
      *
      * @param number the result of {@link #outermostLeftOut}
      */
@@ -583,7 +579,7 @@ public final class ThreadBuffer extends Ring {
         return owner;
     }
 
-    /** Number of calls dropped since the buffer was created, because the ring was full. */
+    /** Number of calls dropped since the buffer was created. */
     public long callsDropped() {
         return callsDropped;
     }

@@ -3,9 +3,10 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An operation with which traces begin, and its share of the recorded traces. The share is a
- * probability, which spreads the recorded traces over the second, and a number of permits, which
- * limits their rate during bursts. The first trace of an operation is always recorded.
+ * An operation with which traces begin, and its share of the recorded traces; one object stands for
+ * all operations past {@link Traces#ENTRIES_MAX}. The share is a probability, which spreads the
+ * recorded traces over the second, and a number of permits, which limits their rate during bursts.
+ * The first trace of each entry is always recorded.
  */
 public final class TraceEntry {
     /** Upper bound of the random numbers, exclusive. */
@@ -17,9 +18,9 @@ public final class TraceEntry {
     private final AtomicInteger permits = new AtomicInteger(1);
 
     /**
-     * Traces with a random number below this value are not recorded. It must be 0 initially: a
-     * thread that found this object without a lock ({@link Traces}) may not see a value that was
-     * written before.
+     * Traces with a random number below this value are not recorded. It must be 0 initially: if the
+     * constructor wrote another value, a thread that finds this object without a lock ({@link
+     * Traces}) might not see it.
      */
     private volatile long from;
 
@@ -50,7 +51,7 @@ public final class TraceEntry {
         return operation;
     }
 
-    /** Number of remaining permits; may be negative for a moment when threads race. */
+    /** Number of remaining permits; negative if several threads took the last one. */
     public int permits() {
         return permits.get();
     }

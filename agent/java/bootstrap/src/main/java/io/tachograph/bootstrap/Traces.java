@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /**
  * Selects the traces to record if the setting {@code traces_max} limits them; otherwise no object
  * of this class exists. A trace is recorded as a whole or not at all. {@link TraceGate} decides
- * once, at the start of the trace, and its calls on other threads follow the decision.
+ * once, at the start of the trace, and calls of the trace on other threads follow the decision.
  *
  * <p>An operation with which traces begin is called an <i>entry operation</i>. Each one has its own
  * share ({@link TraceEntry}). Every second, the shares are computed from the traces of the previous
@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * <p>After: {@code io.tachograph.core.cost.TraceKeeper}, which sets the shares.
  */
 public final class Traces {
-    /** Number of entry operations with their own share. All others have one common share. */
+    /** Maximum number of entry operations with their own share; the others have a common one. */
     static final int ENTRIES_MAX = 512;
 
     private static final int TABLE_FIRST = 1_024;
@@ -56,9 +56,9 @@ public final class Traces {
 
     /**
      * Adds an entry operation. Takes a lock on a thread of the program, as {@link Operations} and
-     * {@link CallPairs} do. This happens only when an operation begins a trace for the first time,
-     * so at most once per operation and thread, and takes a few hundred ns. A thread never waits
-     * for anything else while it holds the lock.
+     * {@link CallPairs} do. This happens only at the first trace of an operation; several threads
+     * may begin such a trace at the same time. It takes a few hundred ns. A thread never waits for
+     * anything else while it holds the lock.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;

@@ -12,8 +12,8 @@ package io.tachograph.bootstrap;
  *
  * The time is absolute, so the writer needs no state of the previous event. It wraps after 2^42 ns
  * (73 minutes). The reader adds the upper bits from its own clock; the result is correct if the
- * word has waited for less than 73 minutes. The sender empties the rings at least about 20 times a
- * second.
+ * word has waited for less than 73 minutes. The sender usually empties the rings about 20 times a
+ * second or more.
  */
 public final class Word {
     /** The innermost open call returned. */
@@ -22,7 +22,7 @@ public final class Word {
     /** A call was entered; the operation's id is in the middle field. */
     public static final int ENTER = 1;
 
-    /** The innermost open call ended with an exception. */
+    /** The innermost open call ended as failed. */
     public static final int EXIT_FAILED = 2;
 
     /**

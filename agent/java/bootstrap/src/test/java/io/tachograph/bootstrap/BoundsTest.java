@@ -52,7 +52,7 @@ class BoundsTest {
         return new Buffers(new Session(1, 2), options);
     }
 
-    /** Begins calls that may end on another thread. @return number of calls that got a buffer */
+    /** Borrows buffers for calls that may end on another thread. @return number of buffers lent */
     private static int lent(int count) {
         Buffers buffers = buffers();
         int taken = 0;

@@ -129,7 +129,7 @@ class BufferlessTest {
                         buffers.forEach(each -> each.free(each.published()));
                         buffers.forEach(each -> assertTrue(buffers.reclaim(each)));
                         assertTrue(buffers.current().enter(OPERATION) < 0);
-                        none.exit(outer); // adds the missing exit
+                        none.exit(outer); // also ends the call inside it
                         none.exit(outer); // no effect
                         int recorded = buffers.current().enter(OPERATION);
                         assertEquals(1, recorded);

@@ -23,7 +23,7 @@ class HandedCallTest {
         return HandedCall.begin(buffers, OPERATION, null, "http.path", "/");
     }
 
-    /** Any number of calls that never end fit into few buffers, and each call has its own id. */
+    /** Thousands of calls that never end fit into few buffers, and each call has its own id. */
     @Test
     void openCallsHoldNoBuffer() {
         Buffers buffers = buffers(65_536);
@@ -36,7 +36,7 @@ class HandedCallTest {
         }
         assertEquals(before, Losses.calls());
         assertEquals(0, buffers.callsDroppedWithoutBuffer());
-        assertTrue(buffers.bytes() <= 8 * 65_536 * 8, "at most a buffer for each try");
+        assertTrue(buffers.bytes() <= 8 * 65_536 * 8, "at most eight buffers");
         assertTrue(buffers.lend(Thread.currentThread()).slot >= 0);
     }
 

@@ -124,7 +124,7 @@ class TraceGateTest {
         return counted;
     }
 
-    /** The counts are the same as for a recorded trace, and no event is written. */
+    /** Counted calls have the same counts as in a recorded trace, and no event is written. */
     @ParameterizedTest
     @CsvSource({
         "A(), 1",
@@ -245,7 +245,7 @@ class TraceGateTest {
         Buffers buffers = buffers(3);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 6; at++) {
-            // The first trace is always recorded; three more have permits.
+            // The first trace has the permit of its entry; three more are spare.
             assertEquals(at < 4, call(buffer, "entry", null), "trace " + at);
         }
         TraceEntry entry = buffers.traces().entry(operation("entry"));
@@ -253,7 +253,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
         assertFalse(call(buffer, "entry", null));
         entry.give(0, 1_000_000);
-        assertFalse(call(buffer, "entry", null), "permits are used up and the probability is 0");
+        assertFalse(call(buffer, "entry", null), "the probability is 0, in spite of the permits");
         entry.give(0.25, 0);
         int kept = 0;
         for (int at = 0; at < 10_000; at++) {
@@ -306,7 +306,7 @@ class TraceGateTest {
     }
 
     @Test
-    void aThreadThatEndsInsideLeavesACleanBuffer() throws Exception {
+    void aThreadThatEndsInsideACallLeavesACleanBuffer() throws Exception {
         Buffers buffers = buffers(1);
         ThreadBuffer[] left = new ThreadBuffer[1];
         Thread thread =
@@ -367,8 +367,8 @@ class TraceGateTest {
     }
 
     /**
-     * A call that never ends is not recorded, because the gate excluded its trace or because the
-     * ring is full.
+     * The call whose exit is lost is not recorded, because the gate excluded its trace or because
+     * the ring is full.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
@@ -395,7 +395,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "later", null));
         assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "only the gate reads the flag");
         long dropped = buffer.callsDropped();
-        buffer.exit(inner); // if it is still open
+        buffer.exit(inner); // no effect: its caller was given up
         assertTrue(call(buffer, "later", null));
         buffer.exit(-1);
         assertTrue(call(buffer, "later", null));

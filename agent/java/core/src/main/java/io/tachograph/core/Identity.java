@@ -16,7 +16,8 @@ final class Identity {
     private Identity() {}
 
     /**
-     * The labels of all series of this process: {@code service}, {@code host} and {@code instance}.
+     * The labels that all series of this process have: {@code service}, {@code host}, {@code
+     * instance}.
      */
     static Map<String, String> labels(Settings settings) {
         Map<String, String> labels = new LinkedHashMap<>();
@@ -35,7 +36,7 @@ final class Identity {
         return labels;
     }
 
-    /** The pairs of HELLO: the labels and attributes of the runtime. */
+    /** The pairs of HELLO: the labels, and attributes of the runtime. */
     static Map<String, String> pairs(Map<String, String> labels) {
         Map<String, String> pairs = new LinkedHashMap<>(labels);
         pairs.put("runtime", "Java " + System.getProperty("java.version"));

@@ -1,7 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * Begins outermost calls with a parent on any buffer; probes use the buffer of the calling thread.
+ * Begins outermost calls that have a parent. The buffer can be chosen; probes always use the buffer
+ * of the calling thread.
  */
 public final class Caused {
     private Caused() {}

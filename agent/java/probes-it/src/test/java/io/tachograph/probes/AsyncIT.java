@@ -98,7 +98,7 @@ class AsyncIT {
         }
     }
 
-    /** Servlets of the package {@code javax.servlet}, in another server. */
+    /** In Undertow. */
     @ParameterizedTest
     @MethodSource("jdks")
     void javaxServletsAreRecordedToo(int jdk) throws Exception {
@@ -113,10 +113,10 @@ class AsyncIT {
         }
     }
 
-    /** Servlets in Jetty 9, 11 and 12, in one program. */
+    /** Jetty 9, 11 and 12, in one program. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void allVersionsOfJettyAreRecorded(int jdk) throws Exception {
+    void servletsInThreeVersionsOfJettyAreRecorded(int jdk) throws Exception {
         String libraries = System.getProperty("other.libraries");
         try (Watched shop = new Watched(jdk, Map.of(), JettysShop.class, libraries)) {
             assertTrue(shop.awaitOutput("PORTS "), shop.output());
@@ -179,8 +179,8 @@ class AsyncIT {
                 assertEquals("GET /ads/*", closed.operation);
                 assertNull(closed.attributes.get("http.status"));
             }
-            // The calls of the handler, and the work that the handler submits, are children of the
-            // request.
+            // The calls of the handler are below the request, and the work that the handler submits
+            // is below the call that submits it.
             Call told =
                     shop.root(call -> "/ads/name8".equals(call.attributes.get("http.path")));
             Call answering =
@@ -224,8 +224,8 @@ class AsyncIT {
     }
 
     /**
-     * Names come from routes, so neither many paths of one route nor the requests of a scanner use
-     * up the names.
+     * The number of names is limited. Names come from routes, so neither many paths of one route
+     * nor the requests of a scanner use them up.
      */
     @Test
     void pathsAndScannersDoNotUseUpTheNames() throws Exception {

@@ -19,13 +19,16 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Work that a call submits to other threads belongs to the trace of the call, for every method of
- * submission.
+ * Work that a call submits to other threads belongs to the trace of the call, for each tested way
+ * to submit it.
  */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
 
-    /** The methods between {@code main} and the submissions. */
+    /**
+     * The methods that run the scenarios. They are not recorded, so what they submit directly has
+     * no origin.
+     */
     private static final String SCENARIOS =
             Stream.of(
                             "main", "<init>", "hold", "finish", "finished", "order", "leaving",
@@ -72,10 +75,13 @@ class ContextIT {
         }
     }
 
-    /** Several calls and unrecorded code submit one object to pools, with all methods of pools. */
+    /**
+     * Recorded calls and unrecorded code submit the same object. If it is uncertain which
+     * submission a run belongs to, the run has no parent.
+     */
     @ParameterizedTest
     @MethodSource("jdks")
-    void eachRunOfATaskBelongsToItsOwnSubmission(int jdk) throws Exception {
+    void noRunOfATaskBelongsToAnotherSubmission(int jdk) throws Exception {
         Map<String, String> settings =
 Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         try (Watched shop = new Watched(jdk, settings, ReusedTask.class)) {
@@ -90,7 +96,7 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
             expected.put("drained", "[-, b]");
             expected.put("takenUnseen", "[-, b]");
             expected.put("aborted", "[-, b]");
-            expected.put("ranByCaller", "[-, b]"); // one more run in the call a itself
+            expected.put("ranByCaller", "[-, b]"); // the first run is inside the call of a
             expected.put("discarded", "[-, b]");
             expected.put("oldestDiscarded", "[b]");
             expected.put("putByHandler", "[a]");
@@ -116,7 +122,10 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         }
     }
 
-    /** The origins of the runs of {@code method}, in the order in which they began. */
+    /**
+     * The origin of each run of {@code method} on another thread, in the order in which the runs
+     * began: the submitting method, or {@code -} if the run has no parent.
+     */
     private static List<String> origins(Watched shop, String method) {
         List<Call> roots = shop.roots();
         return roots.stream()
@@ -136,8 +145,8 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
 
     /**
      * Number of pieces of work for the call of {@code method}. These are segments of other threads,
-     * or calls of the waiting thread itself, because {@code get} of a fork-join task may run some
-     * of the work.
+     * and calls on its own thread: {@code alone} makes one, and {@code get} of a fork-join task may
+     * run some of the work.
      */
     private static int workOf(Watched shop, String method) {
         List<Call> roots = shop.roots();

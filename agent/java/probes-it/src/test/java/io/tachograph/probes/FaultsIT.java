@@ -25,7 +25,7 @@ class FaultsIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void adviceThatThrowsIsCountedAndLoggedOnce(int jdk) throws Exception {
+    void adviceThatThrowsIsLoggedOnceAndCountedEachTime(int jdk) throws Exception {
         String count = String.valueOf(REQUESTS);
         try (Watched shop = new Watched(jdk, FaultyShop.class, count)) {
             shop.end();

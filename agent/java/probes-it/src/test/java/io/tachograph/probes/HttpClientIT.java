@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** One program calls another, and the records of both form one trace. */
+/** Requests that a program sends with the HTTP clients of the JDK. */
 class HttpClientIT {
     static List<Integer> jdks() {
         return Jdks.VERSIONS;
@@ -63,7 +63,7 @@ class HttpClientIT {
                 assertEquals(
                         post.span,
                         posted.parent,
-                        "the header is sent before the call itself begins");
+                        "the header is sent before the call of kind http-client begins");
 
                 Call foreign = calling.root(root -> root.operation.endsWith(".foreign()"));
                 assertTrue(
@@ -146,7 +146,8 @@ class HttpClientIT {
     }
 
     /**
-     * The lines of the output that match the pattern, without the parts that differ between runs.
+     * The lines of the output that match the pattern, without the port. If the pattern begins with
+     * {@code (<}, also without the trace headers of the agent.
      */
     private static List<String> lines(Watched shop, String pattern) throws Exception {
         return shop.output()

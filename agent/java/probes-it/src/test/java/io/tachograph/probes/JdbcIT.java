@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /**
- * Statements of H2 through HikariCP. Each is recorded once, without data. Each wait for a
- * connection is recorded, too.
+ * Statements of H2 through HikariCP. Each execution is recorded once, without data, although the
+ * pool wraps the statements. Each wait for a connection is recorded, too.
  */
 class JdbcIT {
     private static final String WAIT = "HikariDataSource.getConnection";

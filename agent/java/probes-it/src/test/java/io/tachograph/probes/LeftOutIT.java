@@ -19,7 +19,10 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/** If one program decides not to record a trace, no program of the trace records it. */
+/**
+ * If a program decides not to record a trace, the programs that it calls do not record it either,
+ * if they have a limit of traces.
+ */
 class LeftOutIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
     private static final String SPAN = "b7ad6b7169203331";
@@ -123,7 +126,7 @@ class LeftOutIT {
         }
     }
 
-    /** By default every trace is recorded, and headers have the sampled flag. */
+    /** By default every trace is recorded, and outgoing requests have the sampled flag. */
     @ParameterizedTest
     @MethodSource("jdks")
     void withoutTheSettingTheSampledFlagHasNoEffect(int jdk) throws Exception {

@@ -58,8 +58,8 @@ class PostgresIT {
         try (Watched shop = watched(jdk, false, pool)) {
             shop.end();
             assertTrue(shop.output().contains("failed as it should"), shop.output());
-            // The text is not cut. So the dialect of PostgreSQL was used, although the pool wraps
-            // the statement.
+            // The names in quotes are kept. So the dialect of PostgreSQL was used, although the
+            // pool wraps the statement.
             assertEquals(
                     List.of("select \"title\" from \"ad\" where \"id\" = ? and title <> ?"),
                     plain(names(shop, "plain()"), shop));
@@ -72,7 +72,7 @@ class PostgresIT {
             assertFalse(sent.contains("s3cret"), () -> around(sent, "s3cret"));
             assertFalse(sent.contains("my-secret"), () -> around(sent, "my-secret"));
             assertFalse(sent.contains("invalid input"), () -> around(sent, "invalid input"));
-            // This proves that the search covers names and messages.
+            // This proves that the search covers names of statements and texts of exceptions.
             assertTrue(sent.contains("select \"title\" from \"ad\" where title = ? or title = ?"));
             assertTrue(sent.contains("org.postgresql.util.PSQLException (SQLState 22P02, code 0)"));
         }
@@ -92,7 +92,8 @@ class PostgresIT {
                     fails.attributes::toString);
             String sent = shop.sent();
             assertTrue(sent.contains("org.postgresql.util.PSQLException: ERROR: " + MESSAGE));
-            // Names of statements contain no data, with or without the setting.
+            // Even with the setting, names of statements contain no data, and the password of the
+            // database is not sent.
             assertFalse(sent.contains("plain s3cret"), () -> around(sent, "plain s3cret"));
             assertFalse(sent.contains("bound s3cret"), () -> around(sent, "bound s3cret"));
             assertFalse(sent.contains("password"), () -> around(sent, "password"));

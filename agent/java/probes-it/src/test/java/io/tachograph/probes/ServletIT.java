@@ -17,7 +17,7 @@ import shop.WrappingShop;
 
 import java.util.List;
 
-/** Requests to servlets and filters in Tomcat. */
+/** Requests to servlets and filters: in Tomcat, in Undertow, and without a server. */
 class ServletIT {
     private static final String GET =
             "shop.TomcatShop.doGet(HttpServletRequest, HttpServletResponse)";
@@ -106,10 +106,13 @@ class ServletIT {
         }
     }
 
-    /** After a wrapper that throws, the thread's next request is recorded. */
+    /**
+     * If a method of a wrapper throws, its request is recorded without a status or not at all. The
+     * thread's next request is recorded as usual.
+     */
     @ParameterizedTest
     @MethodSource("jdks")
-    void aRequestThatThrowsIsTheOnlyOneLost(int jdk) throws Exception {
+    void aWrapperThatThrowsAffectsOnlyItsOwnRequest(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, WrappingShop.class)) {
             shop.end();
             for (String api : List.of("jakarta", "javax")) {

@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
-/** A program with the agent in a separate JVM, and the server to which the agent sends. */
+/** A separate JVM that runs a program with the agent, and the server to which the agent sends. */
 final class Watched implements AutoCloseable {
     private static final long START_S_MAX = 120;
     private static final long END_S_MAX = 300;
@@ -39,13 +39,14 @@ final class Watched implements AutoCloseable {
 
     /**
      * @param jdk version of the JDK
-     * @param main class; its methods are recorded if its package is {@code shop}
+     * @param main the main class. The methods of all classes in the package {@code shop} are
+     *     recorded, except {@code main} and constructors
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);
     }
 
-    /** @param settings environment variables in addition to those of every program */
+    /** @param settings environment variables that add to those of every program or replace them */
     Watched(int jdk, Map<String, String> settings, Class<?> main, String... arguments)
             throws IOException {
         this(jdk, settings, main, List.of(AGENT), launch(main, arguments));
@@ -104,7 +105,7 @@ final class Watched implements AutoCloseable {
         return new Watched(jdk, Map.of(), main, agents, launch(main));
     }
 
-    /** Finds the jars on the class path whose path matches. */
+    /** Finds the jars on the class path whose file names begin with the pattern. */
     static List<Path> jars(String pattern) {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -159,7 +160,7 @@ final class Watched implements AutoCloseable {
         return HTTP.send(request.build(), HttpResponse.BodyHandlers.ofString()).statusCode();
     }
 
-    /** Waits for a matching trace. @return the first matching root */
+    /** Waits until a matching root call has ended. @return the first matching root */
     Call root(Predicate<Call> wanted) throws InterruptedException, IOException {
         Predicate<Decoder> isThere =
                 decoder ->

@@ -10,7 +10,7 @@ import java.util.Set;
 /**
  * Matches the given types and all classes that inherit from them. If an ancestor has no class file,
  * because it was generated at run time (for example by another agent), the search does not continue
- * beyond it. The match does not fail.
+ * beyond it, and no exception is thrown.
  */
 public final class Inherits extends ElementMatcher.Junction.AbstractBase<TypeDescription> {
     private final Set<String> names;

@@ -1,5 +1,5 @@
 /**
- * The probes for libraries: HTTP, JDBC, and trace context across threads. Each probe is one class
- * and one line in {@code Probes}.
+ * The probes for libraries: HTTP, JDBC, and trace context across threads. {@code Probes} lists
+ * them.
  */
 package io.tachograph.probes;

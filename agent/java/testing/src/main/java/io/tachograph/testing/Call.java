@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** One call of a trace as the server received it, with its callees. */
+/** One call of a trace as the server received it, with its callees of the same segment. */
 public final class Call {
     /** The operation according to the last received part of its segment. */
     public String operation;
@@ -13,9 +13,13 @@ public final class Call {
     public final int kind;
     public final String traceId;
 
-    /** Span ids as 16 hex digits. {@link #parent} is null for a root. */
+    /** Span id as 16 hex digits. */
     public final String span;
 
+    /**
+     * Span id of the caller. Null for the first call of a trace, and for a call whose enter was not
+     * received.
+     */
     public final String parent;
     public final String thread;
     public final long start;

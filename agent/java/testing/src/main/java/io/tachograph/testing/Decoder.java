@@ -11,9 +11,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. It
- * refuses the same input as the real server: ids that are not defined on the connection, exits
- * without a call, and parts whose carried calls are not the open calls of the previous part.
+ * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. Like the
+ * real server, it refuses ids that are not defined on the connection, exits without a call, and
+ * parts whose carried calls are not the open calls of the previous part. It also refuses entries,
+ * which the Java agent does not send.
  */
 public final class Decoder {
     private final Session session;
@@ -203,7 +204,7 @@ public final class Decoder {
                 Call known = stack.get(n - 1 - at);
                 Fields.check(
                         known == state.calls.get(call),
-                        "carried call " + call + " has another operation");
+                        "carried call " + call + " is not the open call at its place");
                 known.operation = operation;
                 Fields.check(
                         Math.abs(known.start - entered) < 1_000,

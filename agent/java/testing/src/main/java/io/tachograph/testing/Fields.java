@@ -5,7 +5,8 @@ import java.util.Arrays;
 import java.util.HexFormat;
 
 /**
- * Reads the primitive types of the protocol. Invalid bytes throw an {@link IllegalStateException}.
+ * Reads the primitive types of the protocol. Missing bytes and numbers that are too large throw a
+ * {@link RuntimeException}.
  */
 public final class Fields {
     private final byte[] bytes;

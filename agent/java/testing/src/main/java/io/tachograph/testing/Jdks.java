@@ -15,8 +15,8 @@ public final class Jdks {
     private Jdks() {}
 
     /**
-     * Returns the {@code java} command of a version. Searches this JVM, {@code TACHO_JDK<version>},
-     * {@code JAVA_HOME}, and the directories below /usr/lib/jvm, /opt/java and
+     * Returns the {@code java} command of a version. Searches the home of this JVM, {@code
+     * TACHO_JDK<version>}, {@code JAVA_HOME}, and the directories in /usr/lib/jvm, /opt/java and
      * ~/.sdkman/candidates/java.
      *
      * @throws IllegalStateException with the places that were searched
@@ -61,7 +61,7 @@ public final class Jdks {
         return homes;
     }
 
-    /** The version in the file {@code release}; 0 if the file has none. */
+    /** The version in the file {@code release}; 0 if there is none. */
     private static int versionOf(Path home) {
         try (Stream<String> lines = Files.lines(home.resolve("release"))) {
             return lines.filter(line -> line.startsWith("JAVA_VERSION="))

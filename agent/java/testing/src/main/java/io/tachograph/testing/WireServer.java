@@ -112,7 +112,7 @@ public final class WireServer implements Closeable {
     private final SSLContext tls;
     private final boolean needsCertificate;
 
-    /** Maximum number of ports to try. */
+    /** Maximum number of further ports to try if the first one is in use. */
     private static final int ATTEMPTS_MAX = 1_000;
 
     /** Listens on a free port of 127.0.0.1. */
@@ -200,7 +200,11 @@ public final class WireServer implements Closeable {
         return last;
     }
 
-    /** Waits until the condition holds or the time is over. @return true if it holds */
+    /**
+     * Waits until the condition holds, the time is over, or a client has made a protocol error.
+     *
+     * @return true if the condition holds
+     */
     public boolean await(long seconds, Predicate<Decoder> condition) throws InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
         while (true) {
@@ -222,7 +226,7 @@ public final class WireServer implements Closeable {
         client.shutdownOutput();
     }
 
-    /** Sets the rules for the client. They are sent now and after each WELCOME. */
+    /** Sets the rules for the client. They are sent now, if connected, and after each WELCOME. */
     public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
         byte[][] parts = new byte[2 + 2 * rules.length][];
         parts[0] = varint(revision);
@@ -237,7 +241,7 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Behaves like a server that was restarted or has no rules. */
+    /** Behaves from now on like a server that has no rules. */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;
@@ -272,7 +276,7 @@ public final class WireServer implements Closeable {
                                 } catch (EOFException
                                         | java.net.SocketException
                                         | SSLException e) {
-                                    // Either side has closed the connection.
+                                    // Either side has closed the connection, or TLS has failed.
                                 } catch (IOException | RuntimeException e) {
                                     fault = fault == null ? e : fault;
                                 }

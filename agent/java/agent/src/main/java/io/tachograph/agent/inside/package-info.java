@@ -1,5 +1,5 @@
 /**
- * The first classes in the agent's own class loader. {@code Startup} lists the probes and starts
- * the core.
+ * The classes with which the agent starts inside its own class loader. {@code Startup} installs the
+ * bootstrap classes, and starts the core with all probes.
  */
 package io.tachograph.agent.inside;

@@ -3,8 +3,8 @@ package io.tachograph.api.processor;
 import java.util.List;
 
 /**
- * Writes the source of one generated class. Its code uses no reflection and no boxing, and it
- * creates an object only to convert a {@code CharSequence}.
+ * Writes the source of one generated class. Its methods use no reflection and no boxing, and they
+ * create an object only to convert a {@code CharSequence}.
  */
 final class WriterSource {
     private static final String API = "io.tachograph.api.";
@@ -69,8 +69,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the method that the program calls. Without an agent, {@code Records} is the only
-     * other class that this method uses.
+     * Generates the method that the program calls, or the two methods for a Java record. Without an
+     * agent, {@code Records} is the only other class that they use.
      */
     private void entrance(Declared record, String holder) {
         String parameters = parameters(record);
@@ -148,7 +148,7 @@ final class WriterSource {
 
     /**
      * Generates the code that reads the values. This code runs before the record begins, because it
-     * calls code of the program.
+     * may call code of the program.
      */
     private void values(Declared record) {
         for (int at = 0; at < record.fields.size(); at++) {

@@ -11,10 +11,10 @@ import java.util.Set;
  * The subset of TOML 1.0 that the agent reads: lines {@code key = value} with a basic string, a
  * literal string, a number, a boolean or an array of strings (which may span several lines), and
  * comments. It reads no tables, dates, inline tables, dotted keys or multi-line strings. An invalid
- * line is reported with its number; the other lines apply. {@code testdata/settings} proves that
- * {@code tacho attach}, which uses a TOML library, reads the same values.
+ * line is reported with its number; the other lines apply. Tests with {@code testdata/settings}
+ * compare the values with those that {@code tacho attach} reads with a TOML library.
  *
- * <p>The agent uses no library. The smallest library found, jtoml 1.3, adds 168 KB to the jar of
+ * <p>The agent uses no TOML library. The smallest one found, jtoml 1.3, adds 168 KB to the jar of
  * 4.9 MB (this class: 6 KB). It needs 120 ms to parse the file at the start of every program (this
  * class: 4 ms). It loses all settings when one line is broken. The agent does not use {@link
  * java.util.Properties} either, because {@code tacho attach} could not read such a file as TOML.
@@ -48,7 +48,7 @@ final class ConfigFile {
         return faults;
     }
 
-    /** Keys whose value is an array. */
+    /** Keys to which a line gives an array, valid or not. */
     Set<String> arrays() {
         return arrays;
     }

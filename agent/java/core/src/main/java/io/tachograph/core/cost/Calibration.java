@@ -18,7 +18,7 @@ import java.util.function.LongSupplier;
  */
 public final class Calibration implements Runnable {
     /**
-     * Delays before each measurement; the first delay begins at the start of the agent. The lowest
+     * Delay before each measurement; the first delay begins at the start of the agent. The lowest
      * result is used, because on a busy machine the code may not be compiled yet at the first
      * measurement.
      */
@@ -42,8 +42,9 @@ public final class Calibration implements Runnable {
     private static final int CALLS_OF_TRACE = 10;
 
     /**
-     * Reads the processor time of this thread. The overhead is measured in processor time, because
-     * on a busy machine most of the wall time belongs to other threads.
+     * Reads the processor time of the calling thread, or the wall time if the JVM does not measure
+     * it. The overhead is measured in processor time, because on a busy machine most of the wall
+     * time belongs to other threads.
      */
     private static final LongSupplier NANOS = clock();
 
@@ -59,8 +60,8 @@ public final class Calibration implements Runnable {
 
     /**
      * @param firstMillisMax upper bound of the first delay
-     * @param leavesOut true if some traces are not recorded; the cost of an unrecorded call is then
-     *     measured too
+     * @param leavesOut true if recorded traces are limited; the cost of a call in an unrecorded
+     *     trace is then measured too
      */
     public Calibration(long firstMillisMax, boolean leavesOut, AgentLog log) {
         this.buffers = new Buffers(Session.shared(), options(0));

@@ -15,10 +15,11 @@ import java.util.Arrays;
  * holds.
  *
  * <p>Traces that another process has decided to record count against the limit first, and the rest
- * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
- * begins here might be recorded.
+ * of the limit is shared. At least a tenth of the limit, and at least one trace per second, is
+ * always shared, even if the total is then above the limit. Otherwise, traces of other processes
+ * could exclude all traces that begin here.
  *
- * <p>Before: {@link TraceShares}. After: {@link Traces}, {@link Moves}, which reports.
+ * <p>Before: {@link TraceCounts}. After: {@link Traces}, and {@link Moves}, which reports.
  */
 public final class TraceKeeper implements Runnable {
     private static final long INTERVAL_MILLIS = 1_000;
@@ -144,7 +145,7 @@ public final class TraceKeeper implements Runnable {
 
     /**
      * Reports unrecorded traces only after two consecutive intervals, so that a burst is not
-     * reported, and their end only after {@link #QUIET_MIN} intervals.
+     * reported, and their end only after {@link #QUIET_MIN} intervals without them.
      */
     private void tell(double rate) {
         boolean leavesOut = counts.leftOut() > leftOutBefore;

@@ -1,9 +1,10 @@
 package io.tachograph.core.instrument;
 
 /**
- * The pause between two answers to PROBES ({@code docs/format/wire.md}). If only counts have
- * changed, the pause is 5 s. For other changes it begins at 0.2 s and doubles with each answer up
- * to 5 s. After 5 s without an answer it begins at 0.2 s again.
+ * The pause between two answers to PROBES ({@code docs/format/wire.md}). If there is news, such as
+ * a loaded class that a rule matches or a moved operation, the pause begins at 0.2 s and doubles
+ * with each answer up to 5 s. After 5 s without an answer it begins at 0.2 s again. Without news,
+ * the pause is 5 s; changes of counts, such as by unloaded classes, are answered then.
  *
  * <p>Times are values of {@code System.nanoTime()}.
  */

@@ -44,7 +44,7 @@ final class ConstructorVisitor extends MethodVisitor {
 
     private final int operation;
 
-    /** Suffix of the names of the recorder's methods. */
+    /** Suffix of the names of the called methods of {@link Recorder}. */
     private final String sort;
 
     private final Initialised self;

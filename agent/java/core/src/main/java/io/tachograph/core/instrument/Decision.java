@@ -21,7 +21,7 @@ final class Decision {
     /** The {@link RuleList#epoch} of the rules with which the decision was made. */
     final long epoch;
 
-    /** Positions of the rules that may match the class. */
+    /** Positions of the rules that may match methods of the class. */
     final int[] rules;
 
     /** Number of methods that each of those rules decides. */
@@ -135,7 +135,10 @@ final class Decision {
         return watched.length == 0;
     }
 
-    /** True if no rule can match methods of the class. Such a decision is not stored. */
+    /**
+     * True if no rule can match methods of the class, and none of them is instrumented. Such a
+     * decision is not stored.
+     */
     boolean concernsNobody() {
         return rules.length == 0 && watched.length == 0;
     }
@@ -171,7 +174,7 @@ final class Decision {
     /**
      * This decision for a class whose byte code still follows the decision {@code before}, because
      * it cannot be changed: the counts of the rules are those of this decision, the instrumented
-     * methods those of {@code before}.
+     * methods those of {@code before}; none if {@code before} is null.
      */
     Decision on(Decision before) {
         Decision kept = kept();

@@ -10,9 +10,9 @@ import java.util.Map;
 
 /**
  * Tracks whether {@code this} is initialised at the visited position of a constructor. If the class
- * file has stack map frames, they contain this state. Class files older than Java 7 have no frames.
- * In this case, the state at a label is the state at the jumps to that label. If all jumps to a
- * label come later in the code, the label gets the state of the code above it.
+ * file has stack map frames, they contain this state. Class files older than Java 7 may have no
+ * frames. Without frames, the state at a label is the state at the jumps to that label. If all
+ * jumps to a label come later in the code, the label gets the state of the code above it.
  */
 final class Initialised {
     private boolean is;

@@ -22,8 +22,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * Installs all probes as one class file transformer. The step after is {@link Switchboard}, which
- * switches methods at run time.
+ * Installs the probes that the settings select, as one class file transformer. The step after is
+ * {@link Switchboard}, which switches methods at run time.
  */
 public final class Instrumenter {
     /**
@@ -75,7 +75,7 @@ public final class Instrumenter {
         return unwatched;
     }
 
-    /** The switchboard that switches methods at run time. */
+    /** Creates the switchboard, which switches methods at run time. */
     public Switchboard switchboard(ProbeMailbox mailbox) {
         Switchboard.Patterns patterns =
                 new Switchboard.Patterns(
@@ -91,7 +91,7 @@ public final class Instrumenter {
         int installed = 0;
         Probe methods = new MethodProbe();
         List<Probe> all = new ArrayList<>(probes);
-        all.add(methods); // last: if two probes match a method, this one is outermost
+        all.add(methods); // last: its call is the innermost if several probes match a method
         List<String> wanted = wanted(all);
         for (Probe probe : all) {
             if (!isWanted(probe.name(), wanted)) {

@@ -15,7 +15,7 @@ import net.bytebuddy.utility.JavaModule;
 
 import java.security.ProtectionDomain;
 
-/** Records the methods and constructors that the rules select. */
+/** Records or counts the calls of the methods and constructors that the rules select. */
 public final class MethodProbe implements Probe {
     @Override
     public String name() {
@@ -46,9 +46,8 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * Stores the decision for a class. Returns false for a class without selected methods. Such a
-     * class is not transformed, so it has the byte code of the program again, even if it was
-     * instrumented before.
+     * Stores the decision for a class that a rule may match. Returns false if the class has no
+     * method to instrument. It then gets no advice of this probe, even if it had some before.
      */
     private static boolean isWatched(
             Selection selection, WatchedClasses watched, TypeDescription type, ClassLoader loader) {
@@ -107,8 +106,9 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * The code that is inlined into every recorded method. A local variable holds the buffer from
-     * enter to exit. This is the first step of a record; after: {@link ThreadBuffer}.
+     * The code that is inlined into every recorded method; for constructors see {@link
+     * ConstructorVisitor}. A local variable holds the buffer from enter to exit. This is the first
+     * step of a recorded call; after: {@link ThreadBuffer}.
      */
     static final class MethodAdvice {
         private MethodAdvice() {}

@@ -64,7 +64,8 @@ public final class Moves {
      * Sets the listeners, which any thread may call.
      *
      * @param follow called when an operation is moved, so that byte code must change
-     * @param tell called when {@link #all} changes and the byte code stays the same
+     * @param tell called when {@link #ALL} or {@link #TRACES} is reported or withdrawn; the byte
+     *     code stays the same
      */
     void listen(Runnable follow, Runnable tell) {
         this.follow = follow;
@@ -146,8 +147,8 @@ public final class Moves {
     }
 
     /**
-     * Returns the state of a method that the rule decides. Deletes the move if the rule is a newer
-     * one of the server.
+     * Returns the state of a method that the rule decides. Deletes the move of the method if the
+     * rule comes from the server and is newer than the move.
      */
     State state(Rule rule, int operation) {
         Move move = moved.get(operation);

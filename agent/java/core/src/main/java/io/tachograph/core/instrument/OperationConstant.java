@@ -12,8 +12,8 @@ import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import net.bytebuddy.implementation.bytecode.constant.IntegerConstant;
 
 /**
- * Sets a parameter with {@link OperationId} to a constant ({@code ldc}), so that no name is looked
- * up at run time.
+ * Sets a parameter with {@link OperationId} to a constant in the byte code, so that no name is
+ * looked up when a method of the program is called.
  */
 final class OperationConstant implements Advice.OffsetMapping {
     static final Advice.OffsetMapping.Factory<OperationId> FACTORY = new Factory();

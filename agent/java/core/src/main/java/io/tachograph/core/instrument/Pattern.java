@@ -11,7 +11,7 @@ import io.tachograph.core.log.Messages;
  *   com.shop.Board             one class
  *   com.shop.Board.post        one method, all overloads; com.shop.Board.&lt;init&gt; its constructors
  *   com.shop..*Service.find*   methods whose name begins with find, in classes whose name ends in Service
- *   &#64;com.shop.Watched         classes, and methods, with an annotation
+ *   &#64;com.shop.Watched         methods with this annotation, and all methods of classes with it
  * </pre>
  *
  * A star matches any characters except a dot. Two dots match any number of packages. {@code *}
@@ -26,12 +26,10 @@ final class Pattern {
     private final String text;
     private final boolean annotation;
 
-    /**
-     * The part before the last dot and the part after it. Null if the part after it cannot name
-     * methods.
-     */
+    /** The part before the last dot. Null, as is {@link #method}, if the pattern is not divided. */
     private final Pattern owner;
 
+    /** The part after the last dot. */
     private final Pattern method;
 
     private Pattern(String text, boolean annotation, boolean divided) {
@@ -82,12 +80,12 @@ final class Pattern {
         return owner != null && owner.fits(className) && method.fits(methodName);
     }
 
-    /** True if the pattern could match a method of that class. */
+    /** True if the first part of the pattern matches the class; the second may match methods. */
     boolean mayFitMethodsOf(String className) {
         return owner != null && owner.fits(className);
     }
 
-    /** True if the pattern matches everything, tested with unrelated names. */
+    /** True if the pattern matches methods of two unrelated classes, so presumably everything. */
     boolean isEverything() {
         return !annotation && fitsAny("a.B", "c") && fitsAny("de.fg.hi.Jk$Lm", "<init>");
     }

@@ -14,7 +14,7 @@ public interface Probe {
 
     /**
      * Full names of the JDK classes that the probe changes. Classes of this set that are already
-     * loaded are retransformed. Probes are not called for other classes of the JDK.
+     * loaded are retransformed. No probe is called for a class of the JDK that is in no such set.
      */
     default Set<String> jdkTypes() {
         return Set.of();

@@ -29,7 +29,7 @@ public final class ProbeSetup {
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
     }
 
-    /** Sets the probe to which the following advice belongs. @param name of the probe */
+    /** Sets the name of the probe to which the following advice belongs. */
     void of(String name) {
         probe = name;
     }

@@ -12,8 +12,8 @@ import java.util.Map;
 
 /**
  * Finds the loaded classes whose byte code does not match the current rules, and retransforms them.
- * The JVM keeps the byte code of the class file. A class without instrumented methods therefore
- * gets its original byte code back.
+ * Each retransformation begins with the byte code of the class file, so that the advice of earlier
+ * rules disappears.
  */
 final class Retransformer {
     /**
@@ -89,8 +89,8 @@ final class Retransformer {
     }
 
     /**
-     * Decides from the class file, as at load time. Reflection on the class would load other
-     * classes.
+     * Decides from the class file if there is one, as at load time. Reflection on the class would
+     * load other classes.
      */
     private Decision decide(Class<?> type, RuleList list, Map<ClassLoader, TypePool> pools) {
         try {

@@ -22,7 +22,7 @@ final class Rule {
     /** True for a rule of the server, false for a setting of this process. */
     final boolean fromServer;
 
-    /** Time of arrival, {@code System.nanoTime()}. */
+    /** Time of arrival, {@code System.nanoTime()}; {@link #OWN} for a setting of this process. */
     final long since;
 
     private final Pattern pattern;
@@ -86,7 +86,7 @@ final class Rule {
         return pattern != null && pattern.isEverything();
     }
 
-    /** True if the rule could match methods of this class. This runs for every loaded class. */
+    /** True if the rule could match methods of this class. This runs for most loaded classes. */
     boolean mayConcern(String className) {
         return pattern != null
                 && (pattern.isAnnotation()

@@ -39,7 +39,7 @@ final class RuleList {
     }
 
     /**
-     * True if a rule could match methods of the class. This runs for every loaded class, so it
+     * True if a rule could match methods of the class. This runs for most loaded classes, so it
      * reads only the name.
      */
     boolean mayConcern(String className) {

@@ -54,8 +54,8 @@ final class Scope {
     }
 
     /**
-     * True if methods of this class may be selected. The loader is checked last, because that check
-     * may have to load a class.
+     * True if methods of this class may be selected. {@link #isVisibleIn} is called last, because
+     * it may have to load a class.
      */
     boolean holds(String name, ClassLoader loader) {
         return !isJdk(name) && !isOwn(name, loader) && isVisibleIn(loader);

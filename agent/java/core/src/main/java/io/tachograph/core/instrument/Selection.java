@@ -38,7 +38,7 @@ public final class Selection {
         }
     }
 
-    /** True if the settings select no method. */
+    /** True if neither {@code include} nor {@code aggregate} has a valid pattern. */
     boolean isEmpty() {
         return own.stream().allMatch(rule -> rule.state == State.OFF);
     }

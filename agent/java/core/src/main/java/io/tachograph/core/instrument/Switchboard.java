@@ -23,8 +23,8 @@ public final class Switchboard implements Runnable {
     private static final long MILLI = 1_000_000;
 
     /**
-     * Delays of further checks after a change of rules. A class that is loading at the moment of
-     * the change follows the old rules and is not yet in the list of loaded classes.
+     * Delays, after a change of rules or moves, of further checks. A class that is loading at the
+     * moment of the change may follow the old rules and not yet be in the list of loaded classes.
      */
     private static final long[] REPEAT_NANOS = {300 * MILLI, 3_000 * MILLI};
 
@@ -115,7 +115,7 @@ public final class Switchboard implements Runnable {
                 log.detail("the switchboard was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: the states of the methods do not change.
+                // Out of memory or an internal error: some methods may keep their old states.
                 log.sayOnce("switchboard " + e.getClass(), "switching methods failed: " + e);
             }
         }
@@ -277,7 +277,7 @@ public final class Switchboard implements Runnable {
     }
 
     /**
-     * Logs warnings about patterns, once.
+     * Logs warnings about patterns of the settings that match no method or everything, once.
      *
      * @param isEnd true if the program ends; then only patterns of {@code include} and {@code
      *     aggregate} without a match are logged

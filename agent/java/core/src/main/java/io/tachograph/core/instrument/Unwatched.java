@@ -2,7 +2,7 @@ package io.tachograph.core.instrument;
 
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Counts of selected classes that could not be instrumented, by reason. */
+/** Counts of classes that could not be instrumented although a probe selects them, by reason. */
 public final class Unwatched {
     private final AtomicLong byConstructor = new AtomicLong();
     private final AtomicLong others = new AtomicLong();

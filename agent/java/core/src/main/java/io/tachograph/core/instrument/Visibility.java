@@ -9,15 +9,16 @@ import java.util.WeakHashMap;
 
 /**
  * Finds out whether a loader finds the agent's classes to which inlined code refers. Some loaders
- * delegate only {@code java.*} to the bootstrap loader (OSGi by default). A class that is changed
- * in such a loader would throw {@code NoClassDefFoundError} in the program.
+ * delegate only {@code java.*} to the bootstrap loader (OSGi by default). An instrumented method in
+ * a class of such a loader would throw {@code NoClassDefFoundError} in the program.
  */
 final class Visibility {
     private final Map<ClassLoader, Boolean> known =
             Collections.synchronizedMap(new WeakHashMap<>());
 
     /**
-     * Set while this thread tests a loader. Classes that are loaded by this test are not changed.
+     * Set while this thread tests a loader. If the test loads a class whose loader is not yet
+     * tested, the class is not changed.
      */
     private final ThreadLocal<Boolean> asking = new ThreadLocal<>();
 

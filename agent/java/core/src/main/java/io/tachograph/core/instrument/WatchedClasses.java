@@ -8,9 +8,9 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * The decisions for the loaded classes that rules match. This table does not prevent class loaders
- * from being unloaded. Decisions are written when classes are loaded or retransformed, and read by
- * the switchboard.
+ * The decisions for the loaded classes that rules may match. This table does not prevent class
+ * loaders from being unloaded. Decisions are written when classes are loaded or rules change, and
+ * read by the switchboard.
  */
 final class WatchedClasses {
     private static final Object BOOTSTRAP = new Object();
@@ -24,7 +24,7 @@ final class WatchedClasses {
         this.unwatched = unwatched;
     }
 
-    /** Sums over all classes. */
+    /** Sums over the decisions of one list of rules. */
     static final class Totals {
         long recorded;
         long aggregated;
@@ -56,8 +56,8 @@ final class WatchedClasses {
     }
 
     /**
-     * Stores the decision that the byte code of the class follows: already now, or at the end of
-     * the transformation that is running.
+     * Stores the decision that the byte code of the class follows, now or at the end of the running
+     * transformation. If no rule can match the class, removes the stored decision instead.
      */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
@@ -75,7 +75,7 @@ final class WatchedClasses {
         }
     }
 
-    /** Returns null if no decision is stored: no rule concerned the class at its last decision. */
+    /** Returns null if no decision is stored: no rule could match the class when last decided. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }

@@ -13,7 +13,7 @@ public final class Messages {
     }
 
     public static String callsDropped(Object calls, Object remedy) {
-        return calls + " calls were dropped so far, because a buffer was full: " + remedy;
+        return calls + " calls were dropped so far, usually because a buffer was full: " + remedy;
     }
 
     public static String connected(Object server) {

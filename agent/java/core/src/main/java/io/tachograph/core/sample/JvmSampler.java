@@ -15,8 +15,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Processor time, memory, garbage collection, threads and classes of the JVM. The names of the
- * series follow those of the Prometheus client for Java.
+ * Processor time, memory, garbage collection, threads and classes of the JVM. Most series have the
+ * same names as in the Prometheus client for Java.
  */
 final class JvmSampler implements Sampler {
     private static final double NANOS = 1e9;

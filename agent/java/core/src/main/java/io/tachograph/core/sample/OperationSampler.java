@@ -128,7 +128,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** Number of counted calls of each operation since the start. */
+    /** Number of counted calls of each operation, from the start to the last {@link #sample}. */
     Map<Integer, Long> callsByOperation() {
         Map<Integer, Long> calls = new HashMap<>();
         pairs.values().forEach(pair -> calls.merge(pair.operation, pair.calls(), Long::sum));

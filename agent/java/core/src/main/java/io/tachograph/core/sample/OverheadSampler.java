@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.PriorityQueue;
 
 /**
- * The overhead of the agent, and the limits that depend on it.
+ * Measures the overhead of the agent, and applies the limits on overhead and on rates of calls.
  *
  * <pre>
  *   overhead = (sum of calls * measured cost of a call + time of the sender)
@@ -26,7 +26,8 @@ import java.util.PriorityQueue;
  */
 final class OverheadSampler implements Sampler {
     /**
-     * Number of operations per window that may get their own series; these are the costliest ones.
+     * Limit on the operations that get their own series in one window. These are the costliest
+     * ones.
      */
     private static final int TOP = 20;
 
@@ -148,9 +149,10 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Adds up the calls of the window.
+     * Adds up the calls since the previous window.
      *
-     * @return cost of the operations without their own series, ns
+     * @param costliest gets the costliest operations without their own series
+     * @return cost of all operations without their own series, ns
      */
     private double spend(Window window, Costs costs, PriorityQueue<Spent> costliest) {
         int end = sender.calls().end();

@@ -17,8 +17,8 @@ public final class SamplerThread implements Runnable {
     private static final long INTERVAL_NANOS_MIN = 100_000_000;
 
     /**
-     * Delay before the first samples. Loading the MXBeans costs about 50 ms of processor time,
-     * which the program needs in its first second.
+     * Delay before the first samples, unless the interval is shorter. Loading the MXBeans costs
+     * about 50 ms of processor time, which the program needs in its first second.
      */
     private static final long FIRST_NANOS = 1_000_000_000;
 
@@ -30,7 +30,7 @@ public final class SamplerThread implements Runnable {
 
     /**
      * @param labels the labels of every series
-     * @param intervalNanos time between two samples, at least 100 ms
+     * @param intervalNanos time between two samples; a shorter time than 100 ms counts as 100 ms
      */
     public SamplerThread(
             Sender sender, Map<String, String> labels, long intervalNanos, AgentLog log) {

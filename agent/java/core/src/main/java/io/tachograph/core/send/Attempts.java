@@ -5,7 +5,7 @@ package io.tachograph.core.send;
  * program that ends may still expect a connection. Before and after: {@link Link}.
  */
 final class Attempts {
-    /** Longest wait for the greeting, from the start of an attempt. */
+    /** Longest wait for the greeting, from the start of the TCP connection. */
     static final long GREETING_NANOS = 5_000_000_000L;
 
     /**

@@ -3,8 +3,9 @@ package io.tachograph.core.send;
 import java.util.Arrays;
 
 /**
- * Number of calls of each operation. The sender's thread counts them when it reads the rings, so
- * counting costs the program nothing. For use on the sender's thread only.
+ * Number of recorded calls of each operation; aggregated calls are not included. The sender's
+ * thread counts them when it reads the rings, so counting costs the program nothing. For use on the
+ * sender's thread only.
  */
 public final class CallCounts {
     private long[] entered = new long[1_024];
@@ -16,7 +17,7 @@ public final class CallCounts {
         entered[operation]++;
     }
 
-    /** Number of calls of an operation since the start of the process. */
+    /** Number of recorded calls of an operation since the start of the process. */
     public long of(int operation) {
         return operation < entered.length ? entered[operation] : 0;
     }

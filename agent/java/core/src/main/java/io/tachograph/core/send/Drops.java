@@ -32,7 +32,7 @@ final class Drops {
     }
 
     /**
-     * Called periodically while a server is connected, and at the end of the program.
+     * Called periodically while there is no outage, and at the end of the program.
      *
      * @param now as {@code System.nanoTime()}
      */

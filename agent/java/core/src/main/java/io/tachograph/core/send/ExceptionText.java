@@ -7,20 +7,20 @@ import java.util.Set;
 /**
  * Formats an exception as {@code class: message} without running code of the program. A program may
  * override {@code getMessage} with code that throws, waits or changes state. Therefore the message
- * is read from the field of {@code Throwable}. {@code getMessage} is called only on exceptions of
- * {@code java.base}, because some of them build their message on demand. {@code
- * WriteAbortedException} is excluded, because its method calls the exception that it wraps.
- * Exceptions in other modules are excluded for the same reason.
+ * is read from the field of {@code Throwable}. {@code getMessage} is called only on exceptions in
+ * the packages {@code java.*} of {@code java.base}, because some of them build their message on
+ * demand. {@code WriteAbortedException} is excluded, because its method calls the exception that it
+ * wraps. Exceptions of other modules are excluded, because their methods may do so, too.
  *
  * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
- * statements. Unless {@code database_messages} is true, they are not recorded: if a {@code
- * java.sql.SQLException} is the exception or one of its causes, only class and code are recorded.
- * For an exception of a driver without {@code java.sql}, only the class is recorded.
+ * statements. Unless {@code database_messages} is true, they are not recorded: if the exception or
+ * one of its causes is a database exception, only the class of the exception is recorded. The code
+ * is added if the first database exception of the chain is a {@code java.sql.SQLException}.
  */
 final class ExceptionText {
     /**
-     * Maximum number of causes to follow. If the chain is longer or cyclic, only the class is
-     * recorded.
+     * Maximum length of a chain of an exception and its causes. If the chain is longer or cyclic,
+     * only the class is recorded.
      */
     private static final int CAUSES_MAX = 16;
 
@@ -142,16 +142,17 @@ final class ExceptionText {
 
     /**
      * True if {@code getCause} of this class may be called. If the field of {@code Throwable}
-     * cannot be read, the method is called for every class of the JDK and may wait for a lock.
-     * Without the cause, a message of a database might be recorded, which is worse than the wait.
+     * cannot be read, the method is called for every class of the bootstrap loader and may wait for
+     * a lock. Without the cause, a message of a database might be recorded, which is worse than the
+     * wait.
      */
     private static boolean mayAskForCause(Class<?> type) {
         return CAUSE == null ? type.getClassLoader() == null : HAS_OWN_CAUSE.get(type);
     }
 
     /**
-     * Returns the code of a database exception. A malformed SQLState is not recorded, because a
-     * program may put any text there.
+     * Returns the code of a {@code java.sql.SQLException}, and an empty text for other exceptions.
+     * A malformed SQLState is not recorded, because a program may put any text there.
      */
     private static String code(Throwable thrown) {
         if (STATE == null || CODE == null || !databaseClass().isInstance(thrown)) {

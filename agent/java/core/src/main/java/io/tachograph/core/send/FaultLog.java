@@ -30,7 +30,7 @@ final class FaultLog {
         for (int at = 0; at < end; at++) {
             long count = AdviceFaults.count(at);
             Throwable thrown = count == told[at] ? null : AdviceFaults.take(at);
-            if (thrown != null) { // if null, the exception is about to be stored
+            if (thrown != null) { // null if it was already taken, or is not visible yet
                 told[at] = count;
                 tell(AdviceFaults.place(at), count, thrown);
             }

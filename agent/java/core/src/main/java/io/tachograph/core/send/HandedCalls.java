@@ -6,7 +6,7 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
 
 /**
- * Writes the last part of each call that began on one thread and ended on another.
+ * Writes the last part of each call that its thread has left before the call ended.
  *
  * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the earlier parts. After:
  * {@link Outbox}.

@@ -59,8 +59,8 @@ final class Link {
     private static final long TOKEN_NANOS_MAX = 60_000_000_000L;
 
     /**
-     * A server with rules sends them at once. If no PROBES has arrived after this time, the server
-     * has no rules.
+     * A server sends PROBES soon after WELCOME, even without rules. If none has arrived after this
+     * time, the server is an older one without rules.
      */
     private static final long RULES_NANOS = 3_000_000_000L;
 
@@ -250,7 +250,8 @@ final class Link {
     }
 
     /**
-     * @throws IOException if others could read the token on the network
+     * @throws IOException if others could read the token on the network and {@code insecure_token}
+     *     is false
      */
     private void checkSecrecy(InetSocketAddress address) throws IOException {
         boolean isLocal = address.getAddress().isLoopbackAddress();
@@ -383,7 +384,7 @@ final class Link {
         takesRecords = !body.atEnd() && (body.varint() & Wire.FEATURE_RECORDS) != 0;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
-        // The first PING is sent at once. It reports the records dropped during the outage.
+        // The first PING is sent at once. It reports the records that were dropped until now.
         lastPing = now - heartbeatNanos;
         probesHeard = false;
         rulesDue = now + RULES_NANOS;
@@ -526,8 +527,8 @@ final class Link {
     }
 
     /**
-     * Returns the next frame that the server supports. An older server treats the definition of a
-     * record type as malformed and closes the connection.
+     * Returns the next frame that the server supports, and drops the frames before it. An older
+     * server treats the definition of a record type as malformed and closes the connection.
      */
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();
@@ -561,9 +562,9 @@ final class Link {
     }
 
     /**
-     * Makes the next step send the counts to the server, even if no PING is due.
+     * Makes the next step send a PING, if calls or entries were dropped since the last PING.
      *
-     * @return false if the server already has the counts of dropped calls and entries
+     * @return false if none were dropped
      */
     boolean pingSoon() {
         if (dropped() == droppedAtPing) {
@@ -573,7 +574,7 @@ final class Link {
         return true;
     }
 
-    /** Logs pending outages at the end of the program. */
+    /** Logs pending outages and dropped calls at the end of the program. */
     void tellOutages() {
         outages.catchUp(resolver.address().toString(), true, System.nanoTime());
     }

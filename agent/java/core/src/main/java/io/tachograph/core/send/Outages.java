@@ -107,7 +107,7 @@ final class Outages {
             log.say(Messages.reconnected(server, times, newlyDropped()));
             told(now);
         }
-        // While a line about outages is pending, it will include these calls.
+        // If a line about outages is pending, that line will include these calls.
         if (isLast || !isOut && untold == 0) {
             drops.look(isLast, now);
         }

@@ -264,7 +264,7 @@ final class Outbox {
         }
     }
 
-    /** Drops all closed frames, because the server refuses them permanently. */
+    /** Drops and counts all closed frames, because the server would refuse one of them again. */
     void discard(Totals totals) {
         rewind();
         for (Sent lost : waiting) {

@@ -13,9 +13,10 @@ import io.tachograph.core.wire.SegmentRecord;
 import java.util.Arrays;
 
 /**
- * Reads the ring of one thread and turns its words into parts of segments. A part is closed at the
- * end of the outermost call, when the part is long, or when it is a second old. After an early
- * close, the next part repeats the open calls; these are the <i>carried</i> calls.
+ * Reads the ring of one thread and turns its words into parts of segments. A part is closed when
+ * the outermost call ends or leaves the thread, when the part is long or a second old, and when the
+ * program ends. The next part of the segment then repeats the calls that are still open; these are
+ * the <i>carried</i> calls.
  *
  * <p>Before: {@link ThreadBuffer}; {@link Word} defines the layout of its words. After: {@link
  * Outbox}.
@@ -27,8 +28,8 @@ final class RingReader {
     private static final int RUN_EVENTS = 256;
 
     /**
-     * Maximum number of events of a part in a deep recursion. A shorter part would consist mostly
-     * of carried calls.
+     * If many calls are open, a part has up to twice as many events as open calls, and at most this
+     * number. A shorter part would consist mostly of carried calls.
      */
     private static final int EVENTS_MAX_DEEP = 60_000;
 
@@ -38,7 +39,7 @@ final class RingReader {
     /** Longest time for which an unrecorded outermost call suppresses all its callees. */
     static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
 
-    /** Number of words that are released to the writer at once. */
+    /** Words are released to the writer after at least this many, and at the end of a read. */
     private static final int FREE_WORDS = 2_048;
 
     private final ThreadBuffer buffer;
@@ -70,15 +71,16 @@ final class RingReader {
     private long offset;
 
     /**
-     * Number of the outermost call if it is not recorded, else 0; and the time when the reader
-     * first saw this number, {@code System.nanoTime()}.
+     * The last {@link ThreadBuffer#outermostLeftOut}, and the time when the reader first saw this
+     * number, {@code System.nanoTime()}.
      */
     private int leftOut;
 
     private long leftOutSince;
 
     /**
-     * True after an error inside this segment. The rest of the segment is discarded and counted.
+     * True after an error inside this segment. The rest of the segment is discarded, and its calls
+     * are counted as dropped.
      */
     private boolean broken;
 
@@ -113,7 +115,8 @@ final class RingReader {
         long now = System.nanoTime();
         int sinceFreed = 0;
         boundLeftOut(now);
-        // The queue is checked before each word, so that a completed part finds space.
+        // The queue is checked before each word that may complete a part, so that the part finds
+        // space.
         while (at < end && !outbox.mustWait()) {
             long before = at;
             long word = buffer.word(at);
@@ -186,7 +189,7 @@ final class RingReader {
         return Word.kind(word) == Word.ESCAPE && Word.middle(word) > Word.RECORD;
     }
 
-    /** Reads a declared record, which belongs to the innermost open call. */
+    /** Reads a declared record. It belongs to the innermost open call, if there is one. */
     private void takeRecord(long word, long at, long now) {
         RecordTypes.Entry type = RecordTypes.shared().entry(Word.middle(word) - Word.RECORD);
         for (int index = 0; index < type.words; index++) {
@@ -241,8 +244,9 @@ final class RingReader {
 
     /**
      * Fast path for the most frequent words: enters and exits of inner calls that do not end a
-     * part, for operations with known ids. It stops before the first other word. All changing state
-     * is in local variables, because the sender spends most of its time in this loop.
+     * part, for operations that have a wire id. It stops before the first other word, and after at
+     * most {@link #RUN_EVENTS} words. Its counters are local variables, because the sender spends
+     * most of its time in this loop.
      *
      * @return position of the word at which it stopped
      */
@@ -367,8 +371,9 @@ final class RingReader {
     }
 
     /**
-     * Called before an enter event. If the event is the first one of a later part, adds the carried
-     * calls before it. The entered call is already on the stack of open calls; it is not carried.
+     * Called before an enter event. If the event is the first one of its part, and the part is not
+     * the first one of the segment, adds the carried calls. The entered call is already on the
+     * stack of open calls; it is not carried.
      */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {
@@ -469,7 +474,10 @@ final class RingReader {
         }
     }
 
-    /** Passes the part to the outbox and begins the next one. */
+    /**
+     * Passes the part to the outbox, or drops and counts its calls if the queue is full. Begins the
+     * next part.
+     */
     private void closePart() {
         if (record.eventCount() > 0 && !broken) {
             if (outbox.isFull()) {
@@ -484,7 +492,8 @@ final class RingReader {
 
     /**
      * Ends the open calls of a thread that has ended. Their exits will never come, so they end as
-     * failed at the time of the last event.
+     * failed: at the time of the last event of the part, or, if the part has no events, at the
+     * start of the innermost call.
      */
     void finish() {
         while (depth > 0) {
@@ -493,7 +502,7 @@ final class RingReader {
         nextParent = null;
     }
 
-    /** Gives up the segment, but not the ring, after an unexpected error (out of memory). */
+    /** Gives up the segment, but not the ring, after an unexpected error, such as no memory. */
     private void spoil() {
         totals.callsDroppedInQueue += record.exits();
         record.clear();

@@ -25,8 +25,8 @@ import java.util.function.Consumer;
 
 /**
  * The agent's main thread. Its loop empties the rings, fills frames, steps the connection and
- * sleeps. It sleeps for 50 ms under low load, and for less time when rings fill quickly. A
- * half-full ring wakes it.
+ * sleeps. It sleeps for 50 ms under low load, and for less time or not at all when rings fill
+ * quickly or the connection has pending work. A half-full ring wakes it.
  */
 public final class Sender implements Runnable {
     private static final long SLEEP_MAX_NANOS = 50_000_000;
@@ -107,7 +107,7 @@ public final class Sender implements Runnable {
         /** The labels of the series of this process. */
         public Map<String, String> labels = Map.of();
 
-        /** Maximum size of unacknowledged frames, bytes. */
+        /** Limit on the total size of the frames that are not acknowledged, bytes. */
         public long queueBytes;
 
         /**
@@ -172,8 +172,8 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets a source of samples. The sender calls it on its own thread at this interval, and once
-     * more before the program ends. Must be called before {@link #start}.
+     * Sets the source of samples that the sender calls on its own thread: at this interval, but at
+     * most ten times per second, and before the program ends. Must be set before {@link #start}.
      */
     public void report(Consumer<SampleBatch> samples, long intervalNanos) {
         report = samples;
@@ -182,7 +182,7 @@ public final class Sender implements Runnable {
 
     /**
      * Sets the source of the final samples. The sender calls it before the program ends, when
-     * everything else is ready to be sent. May be called at any time.
+     * everything else is ready to be sent. The source may be set at any time.
      */
     public void lastReport(Consumer<SampleBatch> samples) {
         lastReport = samples;
@@ -219,7 +219,7 @@ public final class Sender implements Runnable {
         buffers.wake();
         try {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
-            // Records that other threads have written since the call of this method do not count.
+            // After a successful flush, later records of other threads may be queued.
             if (!isFlushed && totals.bytesQueued > 0) {
                 log.say(Messages.endUnacknowledged(totals.bytesQueued));
             }
@@ -241,8 +241,7 @@ public final class Sender implements Runnable {
                     buffers.sleep(pause);
                 }
             } catch (Throwable e) {
-                // Out of memory or an internal error: the program must not be affected. The error
-                // is logged at most once a minute.
+                // Out of memory or an internal error: the program must not be affected.
                 complain(e);
                 buffers.sleep(FAULT_NANOS);
             }

@@ -50,8 +50,8 @@ final class ServerAddress {
     }
 
     /**
-     * Resolves the name. Unless {@link #isLiteral}, this may take seconds, because a name server
-     * may not answer. It must then not be called on a thread that others wait for.
+     * Resolves the name. If the address is not literal ({@link #isLiteral}), this may take seconds,
+     * because a name server may not answer; no other thread may wait for the calling thread then.
      */
     InetSocketAddress resolve() throws UnknownHostException {
         return new InetSocketAddress(InetAddress.getByName(host), port);

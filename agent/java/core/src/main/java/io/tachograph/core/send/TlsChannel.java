@@ -15,8 +15,8 @@ import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLParameters;
 
 /**
- * A non-blocking TLS connection over a non-blocking channel. Its classes are loaded only if {@code
- * tls_ca} is set.
+ * A non-blocking TLS connection over a non-blocking channel. The agent loads the JDK's classes for
+ * TLS only if {@code tls_ca} is set.
  *
  * <p>Before: {@link Link}. After: {@code crates/server/src/tls}.
  */

@@ -13,7 +13,7 @@ import java.nio.file.attribute.BasicFileAttributes;
 
 /**
  * The settings {@code token}, {@code token_file} and {@code insecure_token}. The token authenticates
- * this program. It is sent in HELLO only; no message and no {@code toString()} contains it.
+ * this program. It is sent in HELLO only; no log line and no {@code toString()} contains it.
  */
 final class Token {
     /**
@@ -48,13 +48,14 @@ final class Token {
      * changed.
      *
      * @return empty if no token is set
-     * @throws IOException with the setting and the reason, if there is no valid token
+     * @throws IOException with the setting and the reason, if the token cannot be read or is
+     *     invalid, or if both settings are set
      */
     byte[] read() throws IOException {
         if (!file.isEmpty() && !given.isEmpty()) {
             throw new IOException(Messages.TOKEN_TWICE);
         }
-        // Each byte of a file is one character, so that other encodings are refused.
+        // Each byte of a file becomes one character, so that bytes outside of ASCII are refused.
         String text = file.isEmpty() ? given : withoutLineEnd(content());
         if (file.isEmpty() && text.isEmpty()) {
             return new byte[0];

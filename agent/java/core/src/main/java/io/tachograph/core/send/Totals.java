@@ -49,9 +49,9 @@ public final class Totals {
     }
 
     /**
-     * Number of dropped declared records. The causes are those of {@link #callsDropped}, a server
-     * that does not support declared records, and values that could not be read ({@link
-     * #entriesFailed}).
+     * Number of dropped declared records. The causes are those of {@link #callsDropped}, too many
+     * record types, a full dictionary, a server that does not support declared records, and values
+     * that could not be read ({@link #entriesFailed}).
      */
     public long entriesDropped() {
         return entriesDropped + entriesDroppedInRings + entriesFailed;
@@ -68,7 +68,7 @@ public final class Totals {
         return attributesDropped + attributesDroppedInRings;
     }
 
-    /** Number of records that the server refused. */
+    /** Number of REJECT frames of the server. It sends at most 16 for a frame with records. */
     public long recordsRejected() {
         return recordsRejected;
     }

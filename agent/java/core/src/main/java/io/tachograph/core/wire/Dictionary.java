@@ -10,10 +10,10 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Strings and their ids on the wire. An id keeps its meaning for the whole session, so frames that
- * are sent again stay valid. A new connection gets all definitions from the start. The size is
- * bounded as the protocol requires. Past a bound, a name is {@code (other)}, and a series or a
- * record type is not defined.
+ * Texts, operations, series and record types, with their ids on the wire. An id keeps its meaning
+ * for the whole session, so frames that are sent again stay valid. A new connection gets all
+ * definitions again. The size is bounded as the protocol requires. Past a bound, a new name becomes
+ * {@code (other)}, a new value gets no id, and a new series or record type is not defined.
  */
 public final class Dictionary {
     /** Limit on the keys, names of threads and names of enum constants that get ids. */
@@ -108,7 +108,7 @@ public final class Dictionary {
     private int defineOperation(Operations.Entry entry) {
         boolean full = operationCount >= OPERATIONS_MAX || stringBytes > STRING_BYTES_MAX;
         byte[] name = Bytes.utf8(full ? Operations.OTHER : entry.name, Wire.OPERATION_BYTES_MAX);
-        // Names that are equal after the cut share an id. So do all names of a kind that became
+        // Names of one kind that are equal after the cut share an id. So do those that became
         // (other).
         String key = entry.kind + new String(name, StandardCharsets.UTF_8);
         Integer known = operationsByName.get(key);
@@ -166,7 +166,7 @@ public final class Dictionary {
         return id;
     }
 
-    /** Returns the id of a series; 0 if there are too many. */
+    /** Returns the id of a series; 0 if there is no space for it. */
     int series(Series series) {
         if (series.id == 0 && seriesCount < SERIES_MAX && stringBytes <= STRING_BYTES_MAX) {
             series.id = ++seriesCount;

@@ -34,7 +34,7 @@ public final class Frame {
         return frame.copy();
     }
 
-    /** Returns the CRC-32C of bytes 0 to 7 of the header and of the body. */
+    /** Returns the CRC-32C of the first 8 bytes of the header, followed by the whole body. */
     static int checksum(byte[] frame, int at, int bodyBytes) {
         CRC32C crc = new CRC32C();
         crc.update(frame, at, 8);

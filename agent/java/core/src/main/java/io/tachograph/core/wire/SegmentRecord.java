@@ -3,8 +3,8 @@ package io.tachograph.core.wire;
 import io.tachograph.bootstrap.Context;
 
 /**
- * One part of a segment under construction (wire.md, DATA, record 3). The reader of a ring adds
- * events in order. {@link #write} writes the record.
+ * One part of a segment under construction (wire.md, DATA, record 3). The caller adds events in
+ * order; {@link #write} then writes the record.
  */
 public final class SegmentRecord {
     private final Dictionary dictionary;
@@ -35,7 +35,7 @@ public final class SegmentRecord {
         exits = 0;
     }
 
-    /** Adds a call that is already open. @param age ns before the first event of the part */
+    /** Adds a call that is already open. @param age ns from its enter to the part's first event */
     public void carry(int operation, int call, long age) {
         carried.varint(dictionary.operation(operation)).varint(call).varint(age);
         carriedCount++;
@@ -58,8 +58,8 @@ public final class SegmentRecord {
 
     /**
      * Returns the buffer with space for {@code count} events. This is for a loop that encodes
-     * events itself, as {@link #enter} and {@link #exit} do, after the first event. {@link #took}
-     * must follow.
+     * events itself, as {@link #enter} and {@link #exit} do. The part must already have its first
+     * event. {@link #took} must follow.
      */
     public Bytes room(int count) {
         events.reserve(count * 2 * Bytes.VARINT_BYTES_MAX);

@@ -1,6 +1,6 @@
 /**
- * Encoding of records for the native protocol of {@code docs/format/wire.md}, client side. It has
- * no I/O and no clock.
+ * The client side of the native protocol of {@code docs/format/wire.md}: frames of the agent are
+ * encoded, frames of the server are decoded. No I/O and no clock.
  *
  * <p>Before: {@code io.tachograph.core.send.RingReader}. After: {@code
  * io.tachograph.core.send.Link}.

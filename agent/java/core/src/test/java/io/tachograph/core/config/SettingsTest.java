@@ -148,7 +148,7 @@ class SettingsTest {
     }
 
     @Test
-    void otherInvalidLinesDoNotRequireTls() throws Exception {
+    void otherInvalidLinesDoNotChangeTls() throws Exception {
         Settings settings = load("service = s\ninclude = [\n", Map.of());
         assertEquals("", settings.text(Setting.TLS_CA));
         Settings twice = load("tls_ca = 'a.pem'\ntls_ca = 'b.pem'\n", Map.of());

@@ -33,7 +33,7 @@ import java.util.stream.Collectors;
 class TraceKeeperTest {
     private static final String HEADER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-";
 
-    /** A program whose traces begin with the operations of a table. */
+    /** A program that begins traces, and the thread that limits them. */
     private static final class Load {
         final ByteArrayOutputStream said = new ByteArrayOutputStream();
         final AgentLog log = AgentLog.to(new PrintStream(said), false);
@@ -131,15 +131,16 @@ class TraceKeeperTest {
      */
     @ParameterizedTest
     @CsvSource({
-        // Below the limit: everything is recorded from the first second on.
+        // Not above the limit: everything is recorded from the first second on.
         "100, a=60 b=30 c=1, a=1200 b=600 c=20, 91",
         "100, a=100, a=2000, 100",
-        // One operation is hot, and the rare ones lose no trace.
+        // One or two operations are hot. The others lose traces at most in the first second.
         "100, hot=20000 rare=1, hot=1700 rare=20, 100",
         "100, hot=20000 some=30 rare=1, hot=1100 some=571 rare=20, 100",
         "1000, hot=50000 hotter=90000 rare=2, hot=8500 hotter=8500 rare=39, 1000",
         // With more operations than the limit, each gets an equal share.
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
+        // One operation has the whole limit.
         "1, hot=3000, hot=14, 1",
     })
     void theRateIsLimitedAndRareTracesAreRecorded(
@@ -149,7 +150,7 @@ class TraceKeeperTest {
         long all = 0;
         for (int second = 0; second < seconds; second++) {
             long kept = load.second(rates);
-            // Operations that were idle have one saved permit each.
+            // Each operation may have one permit more: the initial one, or a saved one.
             assertTrue(kept <= ofSecond + rates.split(" ").length, kept + " kept");
             all += kept;
         }
@@ -162,7 +163,7 @@ class TraceKeeperTest {
         }
     }
 
-    /** The limit holds in the first second, in which the load is not yet known. */
+    /** The limit holds even in the first second of a burst, before its load is known. */
     @Test
     void aBurstIsLimitedInItsFirstSecond() {
         Load load = new Load(100);
@@ -198,7 +199,7 @@ class TraceKeeperTest {
         assertEquals(from, load.told("from"));
     }
 
-    /** Traces that begin here get the rest of the limit, and at least a tenth of it. */
+    /** Traces that begin here get the rest of the limit, and at least a tenth of the limit. */
     @Test
     void tracesOfOtherProcessesComeFirst() {
         Load load = new Load(100);
@@ -237,8 +238,8 @@ class TraceKeeperTest {
             load.second("a=1 b=1");
             seconds++;
         }
-        // The shares of a second follow from the previous one, so some traces of the first second
-        // may not be recorded.
+        // The shares of a second are computed from the previous second, so a trace of the first
+        // quiet second may not be recorded.
         assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
         assertEquals("all traces are recorded again", said(load).get(1));
     }

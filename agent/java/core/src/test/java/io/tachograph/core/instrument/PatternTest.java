@@ -95,7 +95,7 @@ class PatternTest {
         "com..shop..*, com.shop.Main, true",
         "com.größe.漢*, com.größe.漢字, true",
     })
-    void patternsMatchClassNames(String pattern, String name, boolean expected) {
+    void patternsMatchWholeNames(String pattern, String name, boolean expected) {
         assertEquals(expected, Pattern.parse(pattern).fits(name));
     }
 

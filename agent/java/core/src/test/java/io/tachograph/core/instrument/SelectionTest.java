@@ -118,8 +118,8 @@ class SelectionTest {
         assertArrayEquals(new long[] {4, 1, 1, 0, 1}, totals.fits);
         assertArrayEquals(new long[] {1, 1, 1, 0, 1}, totals.decides);
         assertEquals(2, totals.recorded);
-        assertEquals(1, totals.off, "methods in exclude are not switched off by a rule");
-        assertEquals(0, watched.totals(selection.replace(List.of())).classes, "is outdated");
+        assertEquals(1, totals.off, "methods that exclude switches off are not counted");
+        assertEquals(0, watched.totals(selection.replace(List.of())).classes, "older rules");
     }
 
     @Test

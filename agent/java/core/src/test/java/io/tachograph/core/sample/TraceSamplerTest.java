@@ -27,8 +27,8 @@ class TraceSamplerTest {
                 buffer.exit(buffer.enter(operation));
             }
             sampler.sample(new SampleBatch(1));
-            // The first trace and 100 further traces are recorded, 101 in total. After the step
-            // with 40 traces, 61 of the 101 are left.
+            // The first trace and 100 further traces are recorded, 101 in total: 40, and later 61
+            // of the 300.
             assertEquals(Math.min(61, traces), traces - sampler.callsLeftOut());
         }
     }

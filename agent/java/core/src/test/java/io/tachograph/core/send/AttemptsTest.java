@@ -23,7 +23,10 @@ class AttemptsTest {
         assertTrue(attempts.mayOpen(BEGIN + 1, false));
     }
 
-    /** After a failure with a pause of 30 s. Times are in ms; 0: there is no attempt. */
+    /**
+     * After a failure with a pause of 30 s. The number is the time until a program that ends
+     * connects again, in ms; 0 if it does not.
+     */
     @ParameterizedTest
     @CsvSource({"SILENT, 100", "BUSY, 30000", "LASTING, 0"})
     void anEndingProgramConnectsAgainWhenThatMayHelp(Attempts.Failure failure, long millis) {

@@ -24,14 +24,14 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Bounds of the protocol, each tested at the bound and one past it. */
+/** Bounds on what the agent sends and accepts, each tested at the bound and one past it. */
 class BoundsTest {
     private static final int HELLO_HEAD = 5 + 2 + 16;
 
     /**
-     * Offers this many items.
+     * Offers this many items, or one item of this many bytes.
      *
-     * @return number of accepted items; -1 if all are refused
+     * @return number of accepted items or bytes; -1 if everything is refused
      */
     private static int taken(String what, int count) throws Exception {
         try {

@@ -36,7 +36,7 @@ class ExceptionTextTest {
 
     /**
      * Exceptions of drivers without {@code java.sql}, and of libraries that wrap drivers, are
-     * recognised by the class alone.
+     * recognised by the name of their class or of a superclass.
      */
     @ParameterizedTest
     @ValueSource(
@@ -131,7 +131,7 @@ class ExceptionTextTest {
     }
 
     @Test
-    void otherMessagesAndConfiguredMessagesAreRecorded() {
+    void otherMessagesAndPermittedDatabaseMessagesAreRecorded() {
         assertEquals(
                 "java.lang.IllegalStateException: why",
                 ExceptionText.of(new IllegalStateException("why", new RuntimeException())));

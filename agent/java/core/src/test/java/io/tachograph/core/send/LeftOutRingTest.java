@@ -49,7 +49,7 @@ class LeftOutRingTest {
     }
 
     /**
-     * Runs the sender once, this long after the start.
+     * Runs the reader's check for a lost exit, this long after the start.
      *
      * @return true if calls are recorded afterwards
      */

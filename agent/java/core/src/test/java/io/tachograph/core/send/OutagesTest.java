@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Log lines about outages. The number before an event is its time, in seconds. */
+/** Log lines about outages and dropped calls. Each event begins with its time in seconds. */
 class OutagesTest {
     private static final String GOES_ON = "; the program goes on, the agent keeps trying";
 
@@ -140,13 +140,13 @@ class OutagesTest {
 
     private static String dropped(int calls) {
         return calls
-                + " calls were dropped so far, because a buffer was full: record fewer functions"
-                + " (include, exclude), or raise buffer or queue, or set when_full=block";
+                + " calls were dropped so far, usually because a buffer was full: record fewer"
+                + " functions (include, exclude), or raise buffer or queue, or set when_full=block";
     }
 
     @ParameterizedTest
     @MethodSource({"histories", "dropsWhileConnected"})
-    void atMostOneOutagePerMinuteIsLogged(String events, List<String> expected) {
+    void furtherOutagesAndDropsOfAMinuteAreSummedUp(String events, List<String> expected) {
         for (String event : events.split(",")) {
             happens(event);
         }

@@ -34,7 +34,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 
 /**
- * Several threads make random calls, with recursion, exceptions and missed exits. The decoded
+ * Several threads make random nested calls, with exceptions and missed exits. The decoded
  * records must be exactly these calls. If calls were dropped, only whole subtrees may be missing,
  * and the count must be right. A seed makes a run repeatable, except for the scheduling of threads.
  */
@@ -90,8 +90,10 @@ class RingTest {
         }
 
         /**
-         * Renames some calls, and leaves the ends of some outermost calls to another thread.
-         * Returns true if this call is one of these.
+         * Renames the call with some probability. If it is an outermost call, may also leave its
+         * end to another thread.
+         *
+         * @return true if another thread ends the call
          */
         private boolean isHanded(ThreadBuffer buffer, int token, Node node) {
             if (handed == null) {
@@ -119,8 +121,8 @@ class RingTest {
         /**
          * Makes random calls.
          *
-         * @return true if the caller must give up too, because the exit was missed, as after a
-         *     stack overflow
+         * @return true if the exit of this call was missed, as after a stack overflow; the caller
+         *     then makes no further calls and fails
          */
         private boolean call(ThreadBuffer buffer, Node node, int depth, int depthMax) {
             int token = buffer.enter(Operations.shared().id(Operations.METHOD, node.name));
@@ -251,7 +253,7 @@ class RingTest {
         for (Call child : call.children) {
             assertTrue(
                     call.start <= child.start && child.end <= call.end,
-                    "a call is longer than its caller");
+                    "a call begins before or ends after its caller");
             assertTimes(child);
         }
     }
@@ -279,7 +281,6 @@ class RingTest {
         }
     }
 
-    /** Calls change their operation, and outermost calls end on another thread. */
     @ParameterizedTest
     @CsvSource({"13", "14"})
     void callsMayBeRenamedAndEndOnAnotherThread(long seed) throws Exception {
@@ -319,7 +320,6 @@ class RingTest {
         }
     }
 
-    /** Each trace is complete or missing. */
     @ParameterizedTest
     @CsvSource({"9,1", "10,100", "11,1000", "12,100000"})
     void tracesAreRecordedWholeOrNotAtAll(long seed, int tracesMax) throws Exception {
@@ -330,8 +330,8 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // The first trace is recorded. In the first second, as many further traces are recorded as
-        // the limit permits. No shares are set here.
+        // No thread sets shares here. So the first trace of the operation is recorded, and as many
+        // further traces as the limit permits in one second.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
             Iterator<Node> made = caller.roots.iterator();
@@ -365,9 +365,10 @@ class RingTest {
 
     @ParameterizedTest
     @CsvSource({"8,2"})
-    void eachCallIsRecordedOrCountedWithFewBuffers(long seed, int threadsMax) throws Exception {
+    void eachCallIsRecordedOrCountedWithALowLimitOfThreads(long seed, int threadsMax)
+            throws Exception {
         Buffers.Options options = new Buffers.Options();
-        // The number of buffers is rounded up to 64, so all callers get a buffer.
+        // The limit is rounded up to 64 buffers, so all callers get one.
         options.threadsMax = threadsMax;
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());

@@ -29,7 +29,10 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactorySpi;
 import javax.net.ssl.X509TrustManager;
 
-/** If a program trusts every server by default, the agent still trusts only its authorities. */
+/**
+ * Even if the program trusts every server by default, the agent trusts only the authorities that
+ * its own settings name.
+ */
 class TlsFilesTest {
     private static final String TRUST = "ssl.TrustManagerFactory.algorithm";
     private static final String KEYS = "ssl.KeyManagerFactory.algorithm";

@@ -13,10 +13,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 import java.nio.charset.StandardCharsets;
 
-/** Ids, their bounds, and the division of the dictionary into frames. */
+/** Ids, their bounds, the division of the dictionary into frames, and the cutting of long text. */
 class DictionaryTest {
     @Test
-    void textsPastTheBoundAreOther() {
+    void textsPastTheBoundBecomeOther() {
         Dictionary dictionary = new Dictionary(Operations.shared());
         for (int at = 0; at < 40_000; at++) {
             dictionary.text("thread-" + at);
@@ -28,7 +28,7 @@ class DictionaryTest {
     }
 
     @Test
-    void stringsPastTheBoundAreOther() {
+    void manyLongNamesStayWithinTheLimitOnBytes() {
         Dictionary dictionary = new Dictionary(Operations.shared());
         String long8000 = "x".repeat(8_000);
         for (int at = 0; at < 3_000; at++) {
@@ -59,7 +59,7 @@ class DictionaryTest {
     }
 
     @Test
-    void aRepeatedValueGetsAnId() {
+    void aRepeatedShortValueGetsAnId() {
         Dictionary dictionary = new Dictionary(Operations.shared());
         assertEquals(0, dictionary.value("GET"));
         int id = dictionary.value("GET");

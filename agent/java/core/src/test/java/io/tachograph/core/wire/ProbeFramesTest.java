@@ -78,7 +78,7 @@ class ProbeFramesTest {
         assertTrue(report.frame().length < 300 * 530 + 256 * 530);
     }
 
-    /** Bodies that end inside each field, and one with too many rules. */
+    /** Bodies that end before the end of a field, one for each field; and one with 1,001 rules. */
     @ParameterizedTest
     @ValueSource(strings = {"", "01", "0101", "010100", "01010005", "01e907"})
     void invalidRulesAreRefused(String hex) {

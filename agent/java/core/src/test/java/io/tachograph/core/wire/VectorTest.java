@@ -36,7 +36,7 @@ class VectorTest {
     }
 
     @Test
-    void pingMatchesTheVector() throws Exception {
+    void pingAndByeMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("control.vec").get("ping");
         Bytes frame = Frame.begin(new Bytes(16));
         for (String key :
@@ -135,8 +135,8 @@ class VectorTest {
     }
 
     /**
-     * Returns a dictionary in the state that {@code data.vec} assumes. Ids are assigned in the
-     * order of use.
+     * Returns a dictionary with the texts and operations of {@code data.vec}. They get the same ids
+     * as there, because ids are assigned in the order of use.
      */
     private static Dictionary dictionary(Vectors.Case dict) {
         Dictionary dictionary = new Dictionary(Operations.shared());
@@ -158,8 +158,8 @@ class VectorTest {
     void definitionsMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
-        // In the vector, the ids of the series do not have the order of use, so only the part
-        // before the series is compared.
+        // The ids of the series in the vector have a gap, and those of the agent never do. So only
+        // the part before the series is compared.
         byte[] frame = dictionary.frame(0, dictionary.size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
         assertEquals(

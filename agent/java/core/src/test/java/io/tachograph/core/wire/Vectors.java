@@ -13,7 +13,7 @@ import java.util.Map;
 public final class Vectors {
     private static final Path FOLDER = Path.of("../../../testdata/wire");
 
-    /** One case: its keys in order, and the whole frame. */
+    /** One case: its keys and their values, in order, and the whole frame. */
     public record Case(String name, List<Map.Entry<String, String>> keys, byte[] frame) {
         public String one(String key) {
             return keys.stream()

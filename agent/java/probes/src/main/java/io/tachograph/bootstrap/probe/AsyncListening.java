@@ -37,7 +37,8 @@ public final class AsyncListening implements InvocationHandler {
                     listenAgain(proxy, method, arguments[0]);
             }
         } catch (Throwable e) {
-            // An exception must not reach the server. Without this event the request may stay open.
+            // An exception must not reach the server. Without this event, the record of the request
+            // may have no end.
         }
         return null;
     }

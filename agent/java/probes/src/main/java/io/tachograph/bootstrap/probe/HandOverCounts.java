@@ -18,8 +18,8 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * </pre>
  *
  * Two pairs of queue and object share a count if 58 bits of their hashes agree. An increment takes
- * the first word of the bucket that is free or belongs to the pair, so several words may belong to
- * one pair. The sum of these words is the count.
+ * the first word of the bucket that is free, or that belongs to the pair and can still count, so
+ * several words may belong to one pair. The sum of the counts in these words is the count.
  */
 final class HandOverCounts {
     private static final int BUCKETS = 1 << 10;
@@ -59,7 +59,7 @@ final class HandOverCounts {
         return false;
     }
 
-    /** Removes the object. @return its count before */
+    /** Sets the count of the pair to zero. @return the count before */
     int takeAll(int place, Object task) {
         long hash = hash(place, task);
         int bucket = bucket(hash);

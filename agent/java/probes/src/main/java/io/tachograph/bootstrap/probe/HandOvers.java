@@ -30,8 +30,8 @@ final class HandOvers {
     static final int MORE_MAX = 65_536;
 
     /**
-     * If the queue is empty and the newest submission is older than this, the program has emptied
-     * the queue directly, without a method of the pool.
+     * If the queue is empty and the newest submission is older than this, it is assumed that the
+     * program emptied the queue directly, without a method of the pool.
      */
     private static final long LEFT_OVER_NANOS = 1_000_000_000L;
 
@@ -92,7 +92,10 @@ final class HandOvers {
             return this;
         }
 
-        /** Removes a submission that leaves the queue, whether it runs or not. */
+        /**
+         * Removes the oldest submission, because the object has left the queue, to run or for
+         * another reason.
+         */
         Change begin(Queue<?> queue) {
             this.kind = BEGIN;
             this.queue = queue;
@@ -171,7 +174,6 @@ final class HandOvers {
                 || type == LinkedBlockingDeque.class;
     }
 
-    /** Removes all submissions. */
     void clear() {
         while (first != null) {
             unlink(null, first);

@@ -28,7 +28,10 @@ public final class HttpClient {
     /** Sets a header of a request of the JDK's client. It is looked up at the first request. */
     private static volatile MethodHandle headerSetter;
 
-    /** Returns the headers that the JDK's client adds. It is looked up at the first redirection. */
+    /**
+     * Returns the headers that the JDK's client adds. It is looked up at the first follow-up
+     * request.
+     */
     private static volatile MethodHandle headersGetter;
 
     /** Null for a synchronous request, which is a call of the current thread. */
@@ -102,11 +105,12 @@ public final class HttpClient {
     }
 
     /**
-     * Copies the trace header from the first request to a further request of the same call, if the
-     * first request has that header.
+     * Copies the trace header from the first request to a follow-up request of the same call, if
+     * the first request has that header.
      *
      * @param inside as in {@link #tell}
-     * @param made constructor arguments of {@code request}; the first request is one of them
+     * @param made arguments of the method that created {@code request}; the first request is one of
+     *     them
      */
     public static void tellAgain(MethodHandles.Lookup inside, Object[] made, Object request)
             throws Throwable {
@@ -143,7 +147,7 @@ public final class HttpClient {
         if (getter == null) {
             Method headers = null;
             for (Method method : inside.lookupClass().getDeclaredMethods()) {
-                // JDK 11 and older use the first name.
+                // JDK 11 uses the first name, later ones the second.
                 if (method.getName().equals("getSystemHeaders")
                         || method.getName().equals("getSystemHeadersBuilder")) {
                     headers = method;

@@ -6,8 +6,8 @@ import io.tachograph.bootstrap.Recorder;
 import java.lang.ref.WeakReference;
 
 /**
- * Incoming requests. The outermost request of a thread is a call of kind http-server. It is the
- * root of its trace in this process.
+ * Incoming requests. The outermost request of a thread is a call of kind http-server. Unless a
+ * recorded call encloses it, it is the root of its trace in this process.
  */
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
@@ -120,7 +120,7 @@ public final class HttpServer {
     }
 
     /**
-     * Ends the request, because the server sends nothing more.
+     * Notes that the server sends nothing more for a request. If the request is pending, it ends.
      *
      * @param by as in {@link LaterAnswer#comesBackAs}
      */
@@ -136,7 +136,8 @@ public final class HttpServer {
     }
 
     /**
-     * Ends the request when the stream of the answer's body is closed after the status was sent.
+     * Ends a pending request when the stream of the answer's body is closed after the status was
+     * sent.
      */
     public static void written(Object body) {
         LaterAnswer answer = LaterAnswer.of(body);
@@ -151,10 +152,10 @@ public final class HttpServer {
     }
 
     /**
-     * Sets the route of the thread's request, which a framework has matched.
+     * Sets the route that a framework has matched for the thread's request.
      *
      * @param prefix text before the route, for example a context path; null if there is none
-     * @param pattern the route; a pattern that matches everything is ignored
+     * @param pattern the route; ignored if it is empty or matches everything
      */
     public static void routed(String prefix, String pattern) {
         Outermost here = Outermost.here();
@@ -218,7 +219,7 @@ public final class HttpServer {
     }
 
     /**
-     * @return null for patterns that match everything
+     * @return the pattern with a leading slash; null if there is none, or it matches everything
      */
     public static String route(String pattern) {
         boolean isAny =
@@ -231,8 +232,8 @@ public final class HttpServer {
     }
 
     /**
-     * Tells whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 not
-     * checked yet.
+     * Tells whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 if
+     * another server was checked last, or none.
      */
     public static int servlets(Object server) {
         Looked last = looked;

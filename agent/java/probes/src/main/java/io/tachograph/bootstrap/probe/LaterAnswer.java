@@ -15,8 +15,9 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.Consumer;
 
 /**
- * A request that is not answered by the thread that received it. Its call ends when the server
- * completes the request, with the status at that time. Jetty notifies this object as a listener.
+ * A request that may be answered after the thread that received it has left it. Its call ends when
+ * the server completes the request, with the status at that time. In Jetty, this object itself is
+ * the listener for the completion.
  *
  * <p>References to the server's objects are weak. If the server abandons a request, the request
  * stays open in the data but keeps no objects in memory. A request in an unrecorded trace has no
@@ -105,8 +106,8 @@ public final class LaterAnswer implements Consumer<Throwable> {
     }
 
     /**
-     * Registers an object under which the server may pass the request to other threads: the
-     * server's own request object, or the one that the program got.
+     * Registers an object by which the request is found later, on any thread: the server's own
+     * request object, the one that the program got, or the stream of the answer's body.
      *
      * @return true for the first object: the server has no listener yet
      */

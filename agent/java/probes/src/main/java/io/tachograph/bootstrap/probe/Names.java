@@ -3,12 +3,13 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * Operations whose names are built at run time, such as {@code GET /ads/{id}}. They are looked up
- * without creating a string. The number of names is bounded: past the bound a new name becomes its
- * prefix and {@code (other)}.
+ * Operations whose names are built at run time, such as {@code GET /ads/{id}}. A known name is
+ * looked up without creating a string. The number of names is bounded: past the bound a new name
+ * becomes its prefix and {@code (other)}.
  *
  * <p>The hash table uses linear probing and is at most half full. Entries are never removed. A
- * reader that misses a new entry takes the slow path and finds it there.
+ * reader that misses a new entry finds it under the lock, or treats it as past the bound if that
+ * has just been reached.
  */
 final class Names {
     private final int kind;
@@ -50,7 +51,7 @@ final class Names {
     }
 
     /**
-     * As {@link #operation}, for a name that may change later.
+     * As {@link #operation}, for a call that may get another name later.
      *
      * @return 0 if the name is unknown and the bound is reached
      */

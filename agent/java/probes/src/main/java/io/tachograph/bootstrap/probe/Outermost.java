@@ -36,7 +36,7 @@ public final class Outermost {
     /** Reused for look-ups, so that a look-up allocates no key. */
     final WeakIdentityMap.Lookup lookup = new WeakIdentityMap.Lookup();
 
-    /** Reused for submissions, so that a submission allocates no object. */
+    /** Reused for submissions and runs, so that they allocate no {@code Change}. */
     final HandOvers.Change handOvers = new HandOvers.Change();
 
     /** Reused for building names, so that building a name allocates no string. */

@@ -23,7 +23,7 @@ final class ServerRequest {
     private String path;
     private int known;
 
-    /** Token of the call; 0 if the thread works for a request that another thread began. */
+    /** Token of the call; 0 if the thread continues a request ({@link #resume}) or has none. */
     private int call;
 
     /** Set if the request may be answered later, or if the thread works for such a request. */
@@ -38,7 +38,7 @@ final class ServerRequest {
     /** The last object of the server that this thread has closed. */
     private Object closed;
 
-    /** The context of the thread before it began to work for a request of another thread. */
+    /** The context of the thread before it continued a request ({@link #resume}). */
     private Context before;
 
     /**
@@ -144,7 +144,7 @@ final class ServerRequest {
         return later.status();
     }
 
-    /** Sets the final name when the thread ends the request. */
+    /** Sets the final name of a request without a route, when the thread ends the request. */
     void name(int status) {
         if (known == UNKNOWN) {
             Recorder.rename(call, ServerNames.unrouted(method, path, status));

@@ -28,8 +28,8 @@ final class Sql {
         PLAIN,
         ESCAPE,
         /**
-         * The backslash escapes the quote, but the literal may also end at that quote: MySQL has
-         * the mode NO_BACKSLASH_ESCAPES.
+         * The backslash probably escapes the quote. In the mode NO_BACKSLASH_ESCAPES of MySQL, the
+         * literal ends at that quote.
          */
         LIKELY,
         /**
@@ -141,7 +141,7 @@ final class Sql {
     }
 
     /**
-     * @param also characters that are allowed in addition to letters and digits
+     * @param also characters that are allowed in addition to letters, digits and underscores
      * @return the end of the name that begins at {@code from}
      */
     private int endOfName(int from, String also) {
@@ -242,8 +242,8 @@ final class Sql {
     }
 
     /**
-     * Ends a bracket. If the text is longer than the limit, the text after the rows is ignored,
-     * because the limit may cut it at a place that depends on the number of rows.
+     * Ends a bracket. If it ends a folded row and the text is longer than the limit, the rest is
+     * ignored, because the limit may cut it at a place that depends on the number of rows.
      */
     private void closing() {
         if (shape.closeBracket()) {
@@ -440,8 +440,8 @@ final class Sql {
     }
 
     /**
-     * True if the quoted text can only be a name, because it is qualified or at the position of a
-     * table, an alias or a column.
+     * True if the quoted text can only be a name, because it is qualified, or at the position of an
+     * alias, of a column or (in SQLite) of a table.
      */
     private boolean isName() {
         char next = peek(1);
@@ -537,7 +537,8 @@ final class Sql {
     }
 
     /**
-     * Returns the end of {@code $tag$}. PostgreSQL treats every non-ASCII character as a letter.
+     * Returns the end of {@code $tag$}; {@link #at} if there is none. PostgreSQL treats every
+     * non-ASCII character as a letter.
      */
     private int endOfTag() {
         int to = at + 1;

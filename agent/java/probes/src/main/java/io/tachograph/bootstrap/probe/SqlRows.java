@@ -51,8 +51,8 @@ final class SqlRows {
     }
 
     /**
-     * @return end of the value that begins at {@code at}, including white space; -1 if there is
-     *     none
+     * @return end of the simple value that begins at {@code at}, including white space; -1 if there
+     *     is none
      */
     private static int value(String text, int at) {
         int from = blanks(text, at);
@@ -144,7 +144,7 @@ final class SqlRows {
         return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_';
     }
 
-    /** @return the character; 0 past the end */
+    /** @return the character; 0 past the end, and at -1 */
     private static char charAt(String text, int at) {
         return at >= 0 && at < text.length() ? text.charAt(at) : '\0';
     }

@@ -43,7 +43,7 @@ final class SqlShape {
 
     private static final int BEFORE_ITEMS_CHARS = 12;
 
-    /** A folded row in which all values look alike. */
+    /** A row in which every value is {@code ?}. */
     private static final Pattern ROW = words("(?:row ?)?\\([?, ]*\\)");
 
     private static final Pattern VALUES = words("(?:^|" + NO_NAME + ")values? ?\\z");
@@ -82,10 +82,13 @@ final class SqlShape {
     /** End of the last {@code into}; -1 after a bracket was opened. */
     private int into = -1;
 
-    /** Number of open brackets inside the column list of an insert; 0 outside of a column list. */
+    /**
+     * Number of open brackets of the column list of an insert, with its own one; 0 outside of a
+     * column list.
+     */
     private int columns;
 
-    /** True if a password may follow. */
+    /** True after a word that may precede a password. */
     private boolean isSecret;
 
     private final Matcher items;
@@ -271,7 +274,7 @@ final class SqlShape {
         return false;
     }
 
-    /** True if the text before {@code end} is a comma and a copy of the row at {@code row}. */
+    /** True if the text before {@code end} is a copy of the row at {@code row}, and a comma. */
     private boolean isRow(int row, int end, int length) {
         int from = end - length - 2;
         if (from < 0 || !endsWith(", ", end)) {
@@ -304,8 +307,8 @@ final class SqlShape {
         boolean isCut = !isWhole || out.length() > NAME_CHARS_MAX;
         int folded = isCut ? out.lastIndexOf(ROWS) : -1;
         if (folded >= 0) {
-            // The text was cut inside a bulk insert, at a place that depends on the data. So the
-            // shape ends after the first rows.
+            // The statement has a bulk insert, and the shape is cut at a place that may depend on
+            // the data. So the shape ends after the folded rows.
             return out.substring(0, Math.min(folded + ROWS.length(), NAME_CHARS_MAX));
         }
         int list = isCut ? openList() : -1;

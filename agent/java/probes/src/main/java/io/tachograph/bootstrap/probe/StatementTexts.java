@@ -82,12 +82,12 @@ final class StatementTexts {
         }
         long chars = now.young.chars.addAndGet(text.length() + ENTRY_CHARS);
         if (chars >= generationCharsMax) {
-            // If a second thread gets here, the generations are already replaced.
+            // For a second thread that gets here, this has no effect.
             generations.compareAndSet(now, new Generations(now.young));
         }
     }
 
-    /** Size of the stored texts, in characters. */
+    /** Size of the stored texts with {@link #ENTRY_CHARS} for each, in characters. */
     long chars() {
         Generations now = generations.get();
         return now.young.chars.get() + now.old.chars.get();

@@ -14,8 +14,8 @@ public final class Statements {
     private static final int PREPARED_MAX = 65_536;
 
     /**
-     * Name of a statement that was prepared before the probe was installed, or by a method without
-     * advice.
+     * Name of a prepared statement or a batch without a known text, for example if it was prepared
+     * before the probe was installed.
      */
     private static final String UNKNOWN = "(prepared statement)";
 
@@ -53,7 +53,7 @@ public final class Statements {
         }
     }
 
-    /** Notes a text that was added to a statement's batch. The first text names the batch. */
+    /** Notes a text that was added to a batch. The first text of a statement names its batches. */
     public static void learnBatch(Object statement, String text) {
         if (PREPARED.get(statement) == null) {
             learn(statement, text, SqlDialect.of(statement.getClass()));
@@ -94,8 +94,8 @@ public final class Statements {
     }
 
     /**
-     * Names the call when a pool's statement executes the driver's statement, which determines the
-     * dialect. Until then the call has a name that is safe in all dialects.
+     * Renames the call when a pool's statement executes the driver's statement, which determines
+     * the dialect. Until then the call has a name that is safe in all dialects.
      */
     private static void nameAs(Outermost here, Object statement, SqlDialect dialect) {
         String text = here.poolText;

@@ -12,7 +12,7 @@ import java.util.concurrent.Future;
 
 /**
  * Work that is submitted to another thread. The origin of a task is the context of the call that
- * submits it. It is stored next to the task. The task is never wrapped, so queues, comparators and
+ * submits it. It is stored outside of the task, which is never wrapped, so queues, comparators and
  * {@code remove(task)} see the program's own object.
  *
  * <p>For most submissions ({@code submit}, {@code schedule}, {@code CompletableFuture}, fork-join)
@@ -20,8 +20,8 @@ import java.util.concurrent.Future;
  * submitted several times, recorded or not, to several pools, before it runs. For example, a lambda
  * without captured variables is one object for the whole program. Therefore the submissions of such
  * an object are kept in order for each queue ({@link HandOvers}). Unrecorded submissions are only
- * counted ({@link HandOverCounts}). If a pool starts a thread with a task, the task bypasses the
- * queue, and its origin is stored with the thread.
+ * counted ({@link HandOverCounts}) until a recorded one follows. If a pool starts a thread with a
+ * task, the task bypasses the queue, and its origin is stored with the thread.
  */
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
@@ -29,7 +29,7 @@ public final class Tasks {
     /** Origins of objects that are submitted once. */
     private static final WeakIdentityMap<Context> ORIGINS = new WeakIdentityMap<>(TASKS_MAX);
 
-    /** Waiting submissions, by task and queue; empty if no submission is recorded. */
+    /** Waiting submissions, by task and queue; usually empty if no submission is recorded. */
     private static final WeakIdentityMap<HandOvers> WAITING =
             new WeakIdentityMap<>(TASKS_MAX) {
                 @Override
@@ -151,7 +151,7 @@ public final class Tasks {
             }
             change.forget();
         } catch (Throwable e) {
-            // Out of memory. The task continues without an origin.
+            // Out of memory. The task is submitted without an origin.
         }
         return origin;
     }
@@ -273,7 +273,7 @@ public final class Tasks {
         try {
             Recorder.detach(before);
         } catch (Throwable e) {
-            // Exceptions of the task itself must propagate.
+            // A failure of the agent must not replace an exception of the task.
         }
     }
 }

@@ -9,7 +9,7 @@ import java.util.concurrent.ForkJoinWorkerThread;
 
 /**
  * Threads that were started inside a recorded call. That call is the parent of their records.
- * Threads of pools are excluded.
+ * Threads of the JDK's pools are excluded.
  */
 public final class ThreadOrigins extends Inheritance {
     private static final int THREADS_MAX = 65_536;

@@ -7,9 +7,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
 
 /**
- * Attaches values to objects of the program without adding a field to them. Keys are weak, and
- * {@code equals} and {@code hashCode} are not called. The size is bounded: past the bound no entry
- * is added.
+ * Attaches values to objects of the program without adding a field to them. References to the
+ * objects are weak, and their {@code equals} and {@code hashCode} are not called. The size is
+ * bounded: past the bound no entry is added.
  */
 class WeakIdentityMap<V> {
     private final int countMax;

@@ -22,9 +22,9 @@ import java.util.Set;
 /**
  * Tasks submitted to {@code ThreadPoolExecutor} and {@code ScheduledThreadPoolExecutor}. Most pools
  * of {@code Executors} are of these classes, and {@code CompletableFuture} can run on them. The
- * probe instruments the calls that put a task into the queue or take it out. It also instruments
- * the start of a worker, because a task may bypass the queue and start a new thread. A periodic
- * task has its origin only in the first run; later runs have no parent.
+ * probe instruments the calls that put a task into the queue, run it, or remove it without running
+ * it. It also instruments the start of a worker, because a task may bypass the queue and start a
+ * new thread. A periodic task has its origin only in the first run; later runs have no parent.
  */
 public final class ExecutorProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ThreadPoolExecutor";

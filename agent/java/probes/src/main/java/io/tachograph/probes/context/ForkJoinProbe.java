@@ -12,7 +12,7 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Tasks submitted to a {@code ForkJoinPool} from outside, which include those of {@code
+ * Tasks submitted with a method of {@code ForkJoinPool}, which include those of {@code
  * CompletableFuture} without an executor. Tasks that such a task forks are not followed, because
  * divided work has too many parts to store the origin of each.
  */
@@ -33,8 +33,9 @@ public final class ForkJoinProbe implements Probe {
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         Loaded.now(POOL, TASK);
-        // All paths of submission call this method. It is externalSubmit up to JDK 18, and
-        // poolSubmit after that.
+        // Submissions call this private method: externalSubmit up to JDK 18, and poolSubmit after
+        // that. Exceptions are the newer methods schedule and externalSubmit (public), whose tasks
+        // are not followed.
         return builder.type(named(POOL))
                 .transform(
                         setup.advice(

@@ -7,7 +7,7 @@ package io.tachograph.probes.context;
 final class Loaded {
     private Loaded() {}
 
-    /** Loads classes without initialising them. Skips a class that this JDK does not have. */
+    /** Loads classes without initialising them. */
     static void now(String... names) {
         for (String name : names) {
             try {

@@ -41,7 +41,7 @@ final class Replacement implements Substitution.Factory<Target> {
         return new Replacement(name, false);
     }
 
-    /** A replacement in a method of {@code ThreadPoolExecutor}. */
+    /** Only for calls in methods of {@code ThreadPoolExecutor}, which has the queue as a field. */
     static Replacement withQueueAndArgument(String name) {
         return new Replacement(name, true);
     }

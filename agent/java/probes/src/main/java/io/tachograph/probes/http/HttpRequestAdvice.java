@@ -8,9 +8,9 @@ import java.lang.invoke.MethodHandles;
 import java.net.http.HttpRequest;
 
 /**
- * Inlined into the constructor of {@code HttpRequestImpl}. With it the JDK's {@code HttpClient}
- * makes a copy of the program's request. The trace header is added only to this copy. The program
- * sees the header neither in its own request nor in {@code response.request()}.
+ * Inlined into the constructor of {@code HttpRequestImpl} with which the JDK's {@code HttpClient}
+ * copies the program's request. The trace header is added only to this copy. The program sees the
+ * header neither in its own request nor in {@code response.request()}.
  */
 final class HttpRequestAdvice {
     private HttpRequestAdvice() {}

@@ -25,8 +25,8 @@ final class JakartaServletAdvice {
         }
         HttpServletRequest request = (HttpServletRequest) argument;
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
-            // This is the second part of a request that is already counted: an error page, or an
-            // answer by another thread.
+            // The container passes on a request that is already recorded: to an error page, or to
+            // another thread that answers it.
             Outermost.leave(Outermost.HTTP_SERVER);
             Object own = request;
             while (own instanceof ServletRequestWrapper) {

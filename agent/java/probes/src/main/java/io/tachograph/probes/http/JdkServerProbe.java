@@ -13,7 +13,10 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 
 import java.util.Set;
 
-/** Requests that reach the JDK's own server, {@code com.sun.net.httpserver.HttpServer}. */
+/**
+ * Requests to handlers and filters of the JDK's own server, {@code
+ * com.sun.net.httpserver.HttpServer}.
+ */
 public final class JdkServerProbe implements Probe {
     private static final String CHAIN = "com.sun.net.httpserver.Filter$Chain";
     private static final String EXCHANGE = "sun.net.httpserver.HttpExchangeImpl";

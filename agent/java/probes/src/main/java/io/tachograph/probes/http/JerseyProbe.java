@@ -11,7 +11,8 @@ import io.tachograph.core.instrument.ProbeSetup;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
- * Routes of Jersey, the reference implementation of JAX-RS, for requests of {@link ServletProbe}.
+ * Adds the routes of Jersey, the reference implementation of JAX-RS, to requests that the probe of
+ * a server records.
  */
 public final class JerseyProbe implements Probe {
     @Override

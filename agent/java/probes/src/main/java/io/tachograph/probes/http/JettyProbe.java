@@ -11,8 +11,9 @@ import io.tachograph.core.instrument.ProbeSetup;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
- * Requests to a Jetty 12 server whose handlers are not servlets. {@link ServletProbe} records
- * requests to servlets, with their routes. In Jetty 9 to 11, only requests to servlets are
+ * Requests to a Jetty 12 server without servlets. If any handler of a server passes requests to
+ * servlets, {@link ServletProbe} records these requests, with their routes, and requests to other
+ * handlers of this server are not recorded. In Jetty 9 to 11, only requests to servlets are
  * recorded.
  */
 public final class JettyProbe implements Probe {

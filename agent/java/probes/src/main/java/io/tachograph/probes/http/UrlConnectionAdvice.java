@@ -17,7 +17,7 @@ final class UrlConnectionAdvice {
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
-        // If there is already an answer, even to a failed request, nothing is sent.
+        // If there is already an answer, even one with an error status, nothing is sent.
         if (answer != null) {
             return null;
         }

@@ -4,7 +4,10 @@ import io.tachograph.bootstrap.probe.Statements;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into {@code Statement.addBatch(String)}: the first text names the batch. */
+/**
+ * Inlined into {@code Statement.addBatch(String)}: the first text names all batches of the
+ * statement.
+ */
 final class AddBatchAdvice {
     private AddBatchAdvice() {}
 

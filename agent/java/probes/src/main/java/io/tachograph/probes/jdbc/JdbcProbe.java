@@ -19,7 +19,10 @@ import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.matcher.ElementMatcher;
 
-/** Records statements, batches, and the wait for a connection, for any driver and any pool. */
+/**
+ * Records statements, batches, and the wait for a connection, for every driver and pool whose
+ * classes have likely names ({@link #implementing}).
+ */
 public final class JdbcProbe implements Probe {
     @Override
     public String name() {
@@ -70,8 +73,7 @@ public final class JdbcProbe implements Probe {
 
     /**
      * Matches classes that implement an interface. This reads the class files of all ancestors, so
-     * it is limited to likely names: all known drivers and pools name these classes after the
-     * interface.
+     * it is limited to likely names. All known drivers and pools use such names.
      */
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {

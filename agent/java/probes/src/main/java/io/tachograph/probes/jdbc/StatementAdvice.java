@@ -6,8 +6,8 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into the methods {@code Statement.execute...} that have no arguments, or the text of the
- * statement as first argument.
+ * Inlined into {@code execute}, {@code executeQuery}, {@code executeUpdate} and {@code
+ * executeLargeUpdate} of a statement. They have no arguments, or the SQL text as first argument.
  */
 final class StatementAdvice {
     private StatementAdvice() {}

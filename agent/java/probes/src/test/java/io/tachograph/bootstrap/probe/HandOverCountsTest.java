@@ -76,7 +76,7 @@ class HandOverCountsTest {
         }
     }
 
-    /** A count has 16 bits, and the excess goes into another word. */
+    /** The count in a word has 16 bits, and the excess goes into another word. */
     @Test
     void countsMayExceedOneWord() {
         Object object = new Object();

@@ -13,7 +13,8 @@ class StatementTextsTest {
     private final StatementTexts texts = new StatementTexts(CHARS_MAX);
 
     /**
-     * The bound holds for any number of texts and dialects, and a text that is used often is kept.
+     * With any number of texts and dialects, only the last text of each generation may exceed the
+     * bound. A text that is used often is kept.
      */
     @Test
     void allDialectsShareOneBound() {

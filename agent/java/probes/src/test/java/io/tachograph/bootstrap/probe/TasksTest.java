@@ -101,7 +101,7 @@ class TasksTest {
     }
 
     @Test
-    void withoutOrderOnlyASingleSubmissionHasAParent() {
+    void withoutOrderSubmissionsOfDifferentCallsHaveNoParent() {
         BlockingQueue<Object> sorted = new PriorityBlockingQueue<>(2, (one, other) -> 0);
         long before = Losses.parents();
         for (int at = 0; at < 2; at++) {
