@@ -168,8 +168,7 @@ impl Store {
         let arrival = Arrival::check(batch, origin)?;
         let reservation = self.intake.reserve(&arrival)?;
         let (reply, answer) = oneshot::channel();
-        let append = Append { arrival, reservation, chunks, reply };
-        self.command(Command::Append(append))?;
+        self.command(Command::Append(Append { arrival, reservation, chunks, reply }))?;
         let appended = answer.await.map_err(|_| closed())?;
         drop(held);
         appended
@@ -475,7 +474,6 @@ impl Store {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The thread ends before the store only by a panic.
         if self.committer.as_ref().is_none_or(Writing::has_ended) {
             return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
         }
