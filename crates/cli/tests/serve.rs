@@ -40,6 +40,50 @@ fn a_server_starts_responds_and_stops_with_exit_code_0() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
+/// Names of the journals in a data directory.
+fn journals(data: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(data.join("journal")).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".journal")).collect()
+}
+
+#[test]
+fn a_stop_leaves_a_small_journal_to_the_next_start() {
+    let data = tempfile::tempdir().unwrap();
+    let start = |bytes: &str| {
+        let mut command = Command::new(support::tacho());
+        command.args([
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--records",
+            "127.0.0.1:0",
+            "--selfwatch-seconds",
+            "0",
+        ]);
+        command.args(["--stop-journal-bytes", bytes, "--data"]).arg(data.path());
+        Server::from_command(command, data.path()).unwrap_or_else(|(_, log)| panic!("{log}"))
+    };
+    let values = |server: &Server| {
+        let answer = server.get("/api/v1/query?query=count_over_time(m%5B1d%5D)&time=1763758800");
+        answer.json()["data"]["result"][0]["value"][1].as_str().unwrap_or("0").to_owned()
+    };
+    let server = start("1000000");
+    assert_eq!(server.post("/write", &[], b"m,a=b value=1 1763758000000000000").status, 204);
+    assert!(server.stop().success());
+    assert_eq!(journals(data.path()).len(), 1);
+    let server = start("1000000");
+    assert_eq!(values(&server), "1");
+    assert_eq!(server.post("/write", &[], b"m,a=b value=2 1763758001000000000").status, 204);
+    assert!(server.stop().success());
+    let server = start("0");
+    assert_eq!(values(&server), "2");
+    assert!(server.stop().success());
+    assert_eq!(journals(data.path()), Vec::<String>::new());
+    let server = start("0");
+    assert_eq!(values(&server), "2");
+    assert!(server.stop().success());
+}
+
 /// Collects all files and directories below a directory, with their permissions.
 fn modes(directory: &Path) -> Vec<(PathBuf, bool, u32)> {
     let mut found = Vec::new();

@@ -11,7 +11,7 @@
 //! searches for bodies that exceed the budget. Step after: `server/src/decoding.rs` limits the sum over all bodies that
 //! are decoded concurrently.
 
-/// Budget of every body, bytes. It is enough for 30,000 new series.
+/// Budget of every body, bytes. It is enough for 20,000 new series of short lines.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Additional budget per byte of the body.
 pub const MEMORY_PER_BYTE: usize = 48;

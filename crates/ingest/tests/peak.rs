@@ -40,6 +40,41 @@ fn no_body_takes_more_memory_than_its_bytes_allow() {
             Taken { peak, bound: (door.bound)(body.len()), body: body.len() }
         });
     }
+    new_series_take_no_more_than_they_are_charged();
+}
+
+/// Bodies whose lines all create a series. They are larger than those of the search, because lists double while they grow, and
+/// because the fixed part of the budget hides the memory of small bodies.
+fn new_series_take_no_more_than_they_are_charged() {
+    let mut highest = 0.0f64;
+    for lines in [30_000, 60_000, 66_000, 100_000, 132_000] {
+        let line = |tag: &str, number: usize, time: &str| format!("m,host={tag}{number} v=1{time}\n");
+        let time = " 1763758800000000000";
+        let short: String = (0..lines).map(|number| format!("{} v=1\n", name(number))).collect();
+        let usual: String = (0..lines).map(|number| line("", number, time)).collect();
+        let long: String = (0..lines).map(|number| line(&"h".repeat(60), number, time)).collect();
+        for (body, all) in [(short, false), (usual, true), (long, true)] {
+            let mut refused = 0;
+            let peak = climb::peak(|| {
+                let decoded = Decoder::default().decode(body.as_bytes(), Precision::Nanoseconds, 0);
+                refused = decoded.rejects.count;
+            });
+            let bound = memory_bytes_max(body.len());
+            println!(
+                "{lines} lines, {} bytes: peak {peak}, {} each, {refused} refused",
+                body.len(),
+                peak / lines
+            );
+            assert!(
+                peak <= bound,
+                "{lines} new series: {peak} bytes for a body of {}, {bound} allowed",
+                body.len()
+            );
+            assert!(!all || refused == 0, "{refused} of {lines} new series were refused");
+            highest = highest.max(peak as f64 / bound as f64);
+        }
+    }
+    println!("new series: {highest:.2} of their bound");
 }
 
 const DOORS: &[Door] = &[

@@ -4,9 +4,9 @@
 //! differ only in the name share their other labels in memory too. Without this, a small file could take much memory at
 //! startup.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::labels::{SHARED_BYTES_MIN, parts_of};

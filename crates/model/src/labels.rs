@@ -296,7 +296,7 @@ impl Default for Labels {
     }
 }
 
-fn check(name: &str, value: &str) -> Result<(), LabelError> {
+pub(crate) fn check(name: &str, value: &str) -> Result<(), LabelError> {
     if name.is_empty() {
         return Err(LabelError::NameEmpty { value: value.to_owned() });
     }
@@ -335,7 +335,7 @@ pub(crate) fn parts_of<'a>(canonical: &'a [u8], label: &str) -> Option<(&'a [u8]
 }
 
 /// The unread part of canonical bytes.
-struct Parts<'a>(&'a [u8]);
+pub(crate) struct Parts<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Parts<'a> {
     /// The next name or value; `None` if no [`END`] follows.
@@ -346,7 +346,7 @@ impl<'a> Parts<'a> {
         Some(part)
     }
 
-    fn pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+    pub(crate) fn pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         Some((self.part()?, self.part()?))
     }
 }

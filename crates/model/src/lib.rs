@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
 mod batch;
+mod canonical;
 mod execution;
 mod families;
 mod labels;

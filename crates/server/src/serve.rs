@@ -117,7 +117,7 @@ pub async fn run<S: Future<Output = ()>>(
     for task in [watch, certificates].into_iter().flatten() {
         let _ = task.await;
     }
-    store.close().await.map_err(ServeError::Close)?;
+    store.stop().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");
     Ok(())
 }

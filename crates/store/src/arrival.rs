@@ -201,6 +201,11 @@ impl Arrival {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
 
+    /// Number of series of samples, with those that have none.
+    pub fn sample_series(&self) -> usize {
+        self.batch.samples.len()
+    }
+
     /// Series that have entries.
     pub fn entries(&self) -> impl Iterator<Item = (SeriesId, &EntrySeries)> {
         self.batch.entries.iter().filter(|s| !s.entries.is_empty()).map(|s| (s.labels.id(), s))

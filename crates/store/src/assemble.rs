@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tacho_model::Clock;
 use tokio::sync::watch;
@@ -104,7 +105,9 @@ impl State {
         let changes = Arc::new(Changes::new(&options.policies));
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;
-        let space = Arc::new(RecordSpace { space, generations: generations.clone(), reserve_bytes });
+        let (generations_of_space, journal_bytes) = (generations.clone(), AtomicU64::default());
+        let space =
+            Arc::new(RecordSpace { space, generations: generations_of_space, reserve_bytes, journal_bytes });
         let clock =
             TrustedClock::new(wall.clone(), options.since_boot, options.clock_bounds, recovered.clock_last);
         Self {
@@ -217,5 +220,16 @@ impl State {
             changes: self.changes.clone(),
             progress,
         }
+    }
+}
+
+/// Existing series stay readable above the limit. Only new series are refused.
+pub fn warn_if_index_full(index_bytes: usize, options: &Options) {
+    if index_bytes > options.index_bytes_max {
+        tracing::warn!(
+            index_bytes,
+            index_bytes_max = options.index_bytes_max,
+            "the index of series is over its memory limit, new series are refused: raise index_bytes_max or delete series"
+        );
     }
 }

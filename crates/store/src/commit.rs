@@ -28,6 +28,7 @@ use crate::options::Options;
 use crate::sessions::{Sessions, Standing};
 use crate::shared::FlushSignals;
 use crate::stats::Counters;
+use crate::turns::Turns;
 use crate::{Error, Result};
 
 /// Commands to the thread.
@@ -66,6 +67,10 @@ pub enum Seal {
 
 /// Limit on the bytes that one sync commits. It bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
+/// A group with this many series of samples takes no further batch. It bounds the wait of the next group.
+const GROUP_SERIES_MAX: usize = 16_384;
+/// A batch with more series is large.
+const SMALL_SERIES_MAX: usize = 4_096;
 /// Limit on the samples of one series in one generation. It bounds the memory for encoding the generation and does not
 /// shorten chunks.
 const SERIES_VALUES_MAX: usize = 1 << 18;
@@ -161,22 +166,33 @@ impl Committer {
         }
     }
 
+    /// Commits a batch and all batches that wait after it.
     fn gather_and_commit(&mut self, first: Append) {
-        let mut group = Group::default();
-        let mut next = Some(Command::Append(first));
-        let mut seal = None;
-        while let Some(command) = next {
-            match command {
-                Command::Append(append) => self.admit(append, &mut group),
-                Command::Seal(reply) => {
-                    seal = Some(reply);
-                    break;
+        let (mut waiting, mut seal) = (Turns::default(), None);
+        waiting.push(is_large(&first), first);
+        loop {
+            while seal.is_none() {
+                match self.receiver.try_recv() {
+                    Ok(Command::Append(append)) => waiting.push(is_large(&append), append),
+                    Ok(Command::Seal(reply)) => seal = Some(reply),
+                    Err(_) => break,
                 }
             }
-            let room = group.records.len() < GROUP_BYTES_MAX;
-            next = if room { self.receiver.try_recv().ok() } else { None };
+            let (mut group, mut series) = (Group::default(), 0);
+            waiting.begin();
+            while group.records.len() < GROUP_BYTES_MAX
+                && series < GROUP_SERIES_MAX
+                && let Some(append) = waiting.next()
+            {
+                series += append.arrival.sample_series();
+                self.admit(append, &mut group);
+            }
+            self.commit(group);
+            if waiting.is_empty() {
+                break;
+            }
+            self.seal_if_due();
         }
-        self.commit(group);
         if let Some(reply) = seal {
             self.seal_and_reply(reply);
         }
@@ -388,6 +404,11 @@ impl Committer {
 fn seal_bytes(options: &Options, series: usize) -> usize {
     let of_series = series.saturating_mul(SEAL_BYTES_PER_SERIES).min(options.open_bytes_max / 8 * 3);
     options.seal_bytes.max(of_series)
+}
+
+/// Whether a batch takes some milliseconds. The frames of an agent are never large, so they stay in order.
+fn is_large(append: &Append) -> bool {
+    append.arrival.origin.is_none() && append.arrival.sample_series() > SMALL_SERIES_MAX
 }
 
 /// The answer to a batch with frames that were stored before; `None` for a new batch.

@@ -44,6 +44,8 @@ use crate::{Error, ErrorKind, Result};
 const PUT_BYTES: usize = 4 << 20;
 /// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
+/// Number of groups that are added to the index under one lock, so that writers do not wait long.
+const GROUPS_AT_ONCE: usize = 256;
 
 /// The task, and the parts of the store that it works on.
 pub struct Flusher {
@@ -259,21 +261,22 @@ async fn put_series(flusher: &Flusher, generation: &Generation) -> Result<()> {
 /// Puts the series rows of the groups whose series of samples are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
-    let newcomers = home::newcomers(&flusher.index, generation);
+    let newcomers = home::newcomers(&flusher.index.read(), generation);
     if newcomers.is_empty() {
         return Ok(());
     }
-    let open = generation.clone();
-    let groups =
-        join(flusher.options.threads.start(move || home::groups(&open.samples, &newcomers, |times| times)))
-            .await;
+    let (open, index) = (generation.clone(), flusher.index.clone());
+    let form = move || home::groups(&open.samples, &newcomers, || index.read(), |times| times);
+    let groups = join(flusher.options.threads.start(form)).await;
     for some in groups.chunks(SERIES_ROWS) {
         flusher.driver.put(some.iter().map(|group| group.row.clone()).collect()).await?;
     }
-    let mut index = flusher.index.write();
-    for group in &groups {
-        index.add_group(group.id, &group.members);
-        flusher.unreadable.named(Kind::Sample, group.id);
+    for some in groups.chunks(GROUPS_AT_ONCE) {
+        let mut index = flusher.index.write();
+        for group in some {
+            index.add_group(group.id, &group.members);
+            flusher.unreadable.named(Kind::Sample, group.id);
+        }
     }
     Ok(())
 }

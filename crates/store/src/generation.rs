@@ -169,6 +169,13 @@ impl Generations {
         sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()
     }
 
+    /// Whether a stop may leave all records in their journals: they have at most `bytes_max`, and none must be cut first.
+    pub fn may_stay(&self, bytes_max: u64) -> bool {
+        let sealed = self.sealed.iter().map(|sealed| &**sealed);
+        self.journal_bytes() <= bytes_max
+            && !sealed.chain(&self.active).any(|generation| generation.journal.cut)
+    }
+
     /// The last generation that waits for its flush; 0 if there is none.
     pub fn sealed_through(&self) -> u64 {
         self.sealed.back().map_or(0, |sealed| sealed.number)

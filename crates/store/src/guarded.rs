@@ -1,6 +1,6 @@
 //! A lock for state that several threads share.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 /// A lock that stays usable after a thread has panicked while it held the lock. Therefore the state must be consistent
 /// after every single change.
@@ -14,6 +14,15 @@ impl<T> Guarded<T> {
 
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None` while a thread holds the lock for writing, or waits for it.
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        match self.0.try_read() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {

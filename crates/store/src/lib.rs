@@ -73,6 +73,7 @@ mod spans;
 mod stats;
 mod store;
 pub mod threads;
+mod turns;
 mod upkeep;
 mod waiting;
 

@@ -18,6 +18,9 @@ pub struct Options {
     pub seal_bytes: usize,
     /// Size of the journal at which a generation is sealed, bytes. A start after a crash reads all of these bytes.
     pub journal_bytes: u64,
+    /// A stop leaves journals of at most this size in total, bytes, and the next start reads them. With 0, a stop flushes all
+    /// records.
+    pub stop_journal_bytes: u64,
     /// Limit on the samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
     /// Age of the first record at which a generation is sealed, measured by a monotonic clock.
@@ -101,6 +104,7 @@ impl Default for Options {
         Self {
             seal_bytes: 64 << 20,
             journal_bytes: 256 << 20,
+            stop_journal_bytes: 64 << 20,
             chunk_values: CHUNK_VALUES_MAX,
             seal_age: Duration::from_secs(30 * 60),
             open_bytes_max: 256 << 20,

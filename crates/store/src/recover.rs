@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tacho_model::{Families, Kind, Labels, SeriesId, TimeRange, Timestamp};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use crate::arrival::{Arrival, Origin};
 use crate::changes;
@@ -19,7 +19,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::driver::{Damaged, Driver, Scan, Scanned};
 use crate::evidence::{Files, Keys};
 use crate::generation::{Generation, Generations, JournalFile};
-use crate::group::row::{SeriesRow, decode_series, series_key, series_scan};
+use crate::group::row::{Unfolding, each_member, series_key, series_scan};
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{HEADER_BYTES, Older};
@@ -281,7 +281,7 @@ async fn load_tombstones(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Tom
 /// Loads the index. Also returns the partitions with unknown series.
 async fn load_index(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
     let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
-    let mut families = Families::default();
+    let (mut numbers, mut unfolding) = (Vec::new(), Unfolding::default());
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
             let row = match row.inspect_err(tell) {
@@ -291,9 +291,11 @@ async fn load_index(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Index, B
                     return Ok(());
                 }
             };
-            let SeriesRow { kind, group, members } = decode_series(&row, &mut families)?;
-            let add = |labels: Labels| index.add(kind, labels.id(), &Arc::new(labels));
-            let numbers: Vec<u32> = members.into_iter().map(add).collect();
+            numbers.clear();
+            let (kind, group) = each_member(&row, &mut unfolding, |kind, canonical| {
+                numbers.push(index.add_canonical(kind, canonical)?);
+                Ok(())
+            })?;
             if kind == Kind::Sample {
                 index.add_group(group, &numbers);
             } else {

@@ -13,6 +13,7 @@
 //! the first two are held during I/O.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Notify, watch};
 
@@ -70,6 +71,8 @@ pub struct RecordSpace {
     pub generations: Arc<Guarded<Generations>>,
     /// Space kept free, bytes; 0 disables the check.
     pub reserve_bytes: u64,
+    /// Bytes of the journals at the last check.
+    pub journal_bytes: AtomicU64,
 }
 
 impl RecordSpace {
@@ -82,8 +85,11 @@ impl RecordSpace {
         if self.reserve_bytes == 0 {
             return Ok(());
         }
-        // A separate statement, so that the lock is not held while the file system answers.
-        let journal_bytes = self.generations.read().journal_bytes();
-        self.space.check(journal_bytes)
+        // While a batch is added to the memtable, the last number is used: small batches do not wait for large ones here. The
+        // difference is the journal of one group of batches, which is far below the reserve.
+        if let Some(generations) = self.generations.try_read() {
+            self.journal_bytes.store(generations.journal_bytes(), Ordering::Relaxed);
+        }
+        self.space.check(self.journal_bytes.load(Ordering::Relaxed))
     }
 }

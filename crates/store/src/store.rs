@@ -17,11 +17,10 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use crate::answer::SampleAnswer;
 use crate::arrival::{Appended, Origin};
-use crate::assemble::assemble;
+use crate::assemble::{assemble, warn_if_index_full};
 use crate::changes::Changes;
 use crate::commit::{self, Command, Committer, Sealed, closed};
 use crate::damage::{Damages, Read};
-use crate::disk::Disk;
 use crate::driver::{Driver, Health, Info};
 use crate::flush::{self, Flusher};
 use crate::index::{self, Cardinality};
@@ -77,7 +76,9 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
         let read_only = options.read_only;
-        let lock = lock(&*options.disk, journal_dir, read_only)?;
+        // A directory opened read-only may have no lock file.
+        let lock =
+            if read_only { DirectoryLock::share(journal_dir) } else { options.disk.lock(journal_dir) }?;
         let recovered = recover(&*driver, journal_dir, &options).await?;
         warn_if_index_full(recovered.index.read().bytes(), &options);
         let parts = assemble(driver, journal_dir, (options, clock), recovered);
@@ -442,6 +443,19 @@ impl Store {
         self.flush().await
     }
 
+    /// Refuses further batches. Leaves the records in the journals, which the next start reads, if these have at most
+    /// `stop_journal_bytes`. Otherwise flushes all records.
+    ///
+    /// # Errors
+    /// Like [`Store::flush`].
+    pub async fn stop(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Relaxed);
+        if !self.reader.generations.read().may_stay(self.intake.options.stop_journal_bytes) {
+            return self.flush().await;
+        }
+        self.driver.put(vec![keys::clock_row(self.clock.latest())]).await
+    }
+
     /// Checks whether a batch would be accepted, except for the memory budget.
     ///
     /// # Errors
@@ -450,7 +464,6 @@ impl Store {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The thread ends before the store only by a panic.
         if self.committer.as_ref().is_none_or(Writing::has_ended) {
             return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
         }
@@ -552,22 +565,6 @@ impl Writing {
             Self::Thread(thread) => thread.is_finished(),
             Self::Task(task) => task.is_finished(),
         }
-    }
-}
-
-/// A directory opened read-only may have no lock file.
-fn lock(disk: &dyn Disk, journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
-    if read_only { DirectoryLock::share(journal_dir) } else { disk.lock(journal_dir) }
-}
-
-/// Existing series stay readable above the limit. Only new series are refused.
-fn warn_if_index_full(index_bytes: usize, options: &Options) {
-    if index_bytes > options.index_bytes_max {
-        tracing::warn!(
-            index_bytes,
-            index_bytes_max = options.index_bytes_max,
-            "the index of series is over its memory limit, new series are refused: raise index_bytes_max or delete series"
-        );
     }
 }
 

@@ -83,6 +83,8 @@ impl Server {
         let mut child = command
             .current_dir(std::env::temp_dir())
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
+            // Many tests stop a server and then look into its segment files.
+            .env("TACHO_STOP_JOURNAL_BYTES", "0")
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()

@@ -38,8 +38,8 @@ pub(super) struct SeriesTable {
     shapes: Vec<Vec<Box<[u8]>>>,
     /// The head of the previous line.
     before: HeadIndex,
-    /// The field keys of the current line's new head that were read so far.
-    learning: Vec<Box<[u8]>>,
+    /// Number of series that the current line's new head has so far.
+    learned: usize,
     seed: u64,
     bytes: usize,
     budget: Budget,
@@ -57,14 +57,15 @@ struct LineBegan {
     taken: usize,
     /// Bytes of the labels of the line's new series. Shared labels are counted for each series.
     labels_bytes: usize,
+    /// Position of the line's head in the body.
+    head_at: usize,
 }
 
 #[derive(Debug)]
 struct Head {
     bytes: Box<[u8]>,
-    measurement: Box<str>,
-    /// `Err` if the tags are not valid labels, for example because two have the same name. Lines with this head are refused.
-    tags: Result<Arc<Labels>, LabelError>,
+    /// The tags, as soon as a second series shares them. Most heads have one series.
+    tags: Option<Arc<Labels>>,
     /// The head that followed this head the last time. It predicts the next head.
     next: HeadIndex,
     /// The first series of the first line with this head. The other series of the line follow it. `shape` has their keys.
@@ -82,8 +83,11 @@ struct Series {
 /// Memory of a remembered head or series in addition to its bytes.
 const ENTRY_BYTES: usize = 240;
 /// Memory of a new head or series while a body is decoded, in addition to its bytes. Growing lists exist twice, and a
-/// series has its own list of values.
-const NEW_BYTES: usize = 640;
+/// series has its own list of values. A line that creates a head and a series takes 350 to 900 bytes, depending on its length
+/// and on the number of lines (`tests/peak.rs`).
+const NEW_BYTES: usize = 320;
+/// The first keys of a shape are compared one by one. Their series are not in the hash table, because most heads have few.
+const KEYS_COMPARED: usize = 8;
 /// Limit on the label bytes of all new series of one line. These labels are written out to be hashed, so the
 /// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
@@ -104,7 +108,7 @@ impl Default for SeriesTable {
             series_places: Places::default(),
             shapes: Vec::new(),
             before: 0,
-            learning: Vec::new(),
+            learned: 0,
             seed: RandomState::new().hash_one(0),
             bytes: 0,
             budget: Budget::default(),
@@ -127,8 +131,7 @@ impl SeriesTable {
     pub(super) const fn bytes(&self) -> usize {
         let lists = self.series.capacity() * size_of::<Series>()
             + self.heads.capacity() * size_of::<Head>()
-            + self.scratch.capacity()
-            + self.learning.capacity() * size_of::<Box<[u8]>>();
+            + self.scratch.capacity();
         let lists = lists + self.series_places.bytes() + self.head_places.bytes();
         if lists > self.bytes { lists } else { self.bytes }
     }
@@ -144,7 +147,9 @@ impl SeriesTable {
     /// Reads the head of a line.
     pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
         let (heads, series) = (self.heads.len(), self.series.len());
-        self.line = LineBegan { heads, series, bytes: self.bytes, taken: 0, labels_bytes: 0 };
+        let (bytes, head_at) = (self.bytes, cursor.at());
+        self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0, head_at };
+        self.learned = 0;
         let guess = self.heads.get(self.before as usize).map_or(0, |before| before.next);
         if let Some(head) = self.heads.get(guess as usize)
             && cursor.take_head(&head.bytes)
@@ -169,13 +174,10 @@ impl SeriesTable {
             return Ok(found);
         }
         self.take(NEW_BYTES + 4 * piece.bytes.len(), piece.at)?;
-        let mut head = read_head(piece)?;
-        head.first = index_of(self.series.len());
-        self.bytes += 2 * head.bytes.len() + ENTRY_BYTES;
-        let index = index_of(self.heads.len());
-        self.heads.push(head);
+        self.bytes += 2 * piece.bytes.len() + ENTRY_BYTES;
+        let (index, first) = (index_of(self.heads.len()), index_of(self.series.len()));
+        self.heads.push(Head { bytes: piece.bytes.into(), tags: None, next: 0, first, shape: None });
         self.head_places.insert(hash, index);
-        self.learning.clear();
         Ok(index)
     }
 
@@ -215,26 +217,44 @@ impl SeriesTable {
     }
 
     fn field_of(&mut self, head: HeadIndex, key: Piece<'_>) -> Result<SeriesIndex, Fault> {
+        if let Some(found) = self.compared(head, key.bytes) {
+            return Ok(found);
+        }
         let hash = self.key_hash(head, key.bytes);
         let is_it = |index: u32| {
             let series = self.series.get(index as usize);
             series.is_some_and(|series| series.head == head && *series.key == *key.bytes)
         };
-        match self.series_places.find(hash, is_it) {
+        let is_new = self.heads.get(head as usize).is_some_and(|head| head.shape.is_none());
+        let all_compared = is_new && self.learned <= KEYS_COMPARED;
+        match (!all_compared).then(|| self.series_places.find(hash, is_it)).flatten() {
             Some(found) => Ok(found),
             None => self.add(head, key, hash),
         }
     }
 
+    /// Finds a key among the first keys of a head's first line.
+    fn compared(&self, index: HeadIndex, key: &[u8]) -> Option<SeriesIndex> {
+        let head = self.heads.get(index as usize)?;
+        let count = match head.shape {
+            Some(shape) => self.shapes.get(shape)?.len(),
+            None => self.learned,
+        };
+        let series = self.series.get(head.first as usize..)?;
+        let at = series.iter().take(count.min(KEYS_COMPARED)).position(|series| *series.key == *key)?;
+        Some(head.first + index_of(at))
+    }
+
     fn add(&mut self, index: HeadIndex, key: Piece<'_>, hash: u64) -> Result<SeriesIndex, Fault> {
-        let Some(head) = self.heads.get(index as usize) else {
+        let Some(head) = self.heads.get_mut(index as usize) else {
             return Err(Fault::new(key.at, "field without a measurement"));
         };
         let series = index_of(self.series.len());
         // The first series of a head owns the tags; the other series of the head share them.
         let shares = series != head.first;
-        let tags_bytes = head.tags.as_ref().map_or(0, |tags| tags.canonical_bytes());
-        let name_bytes = NAME.len() + head.measurement.len() + key.bytes.len() + 3;
+        let read = read_head(Piece { bytes: &head.bytes, at: self.line.head_at })?;
+        let tags_bytes = read.tags.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
+        let name_bytes = NAME.len() + read.measurement.len() + key.bytes.len() + 3;
         self.line.labels_bytes += tags_bytes + name_bytes;
         if self.line.labels_bytes > LINE_LABELS_BYTES_MAX {
             let reason = format!(
@@ -244,26 +264,33 @@ impl SeriesTable {
             return Err(Fault::new(key.at, reason));
         }
         let own_bytes = name_bytes + if shares { 0 } else { tags_bytes };
-        self.take(NEW_BYTES + own_bytes + 4 * key.bytes.len(), key.at)?;
-        let field = name(key, IN_NAMES)?;
-        let Some(head) = self.heads.get(index as usize) else { return Ok(series) };
-        let labels = labels(head, &field, shares, &mut self.scratch);
+        let taken = NEW_BYTES + own_bytes + 4 * key.bytes.len();
+        self.budget.take(taken).map_err(|full| Fault::new(key.at, full.to_string()))?;
+        self.line.taken += taken;
+        let name = read.name(&name(key, IN_NAMES)?);
+        let labels = if shares {
+            read.shared(&mut head.tags)
+                .and_then(|tags| Labels::sharing(&tags, NAME, &name, &mut self.scratch))
+        } else {
+            read.owned(&name)
+        };
         let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
         self.bytes += labels.own_bytes() + 3 * key.bytes.len() + ENTRY_BYTES;
         // Keys are learned only in the first line of a head, because no series of other heads are in between there.
-        if head.shape.is_none() && series == head.first + index_of(self.learning.len()) {
-            self.learning.push(key.bytes.into());
-        }
+        let is_learned = head.shape.is_none() && series == head.first + index_of(self.learned);
+        self.learned += usize::from(is_learned);
         self.series.push(Series { head: index, key: key.bytes.into(), labels: Arc::new(labels) });
-        self.series_places.insert(hash, series);
+        if !is_learned || self.learned > KEYS_COMPARED {
+            self.series_places.insert(hash, series);
+        }
         Ok(series)
     }
 
     /// Discards the heads and series of a refused line, and returns their memory to the budget.
     #[cold]
     pub(super) fn drop_line(&mut self) {
-        self.learning.clear();
-        let LineBegan { heads, series, bytes, taken, .. } = self.line;
+        self.learned = 0;
+        let LineBegan { heads, series, bytes, taken, head_at, .. } = self.line;
         while self.series.len() > series
             && let Some(last) = self.series.pop()
         {
@@ -278,25 +305,27 @@ impl SeriesTable {
         }
         self.bytes = bytes;
         self.budget.give(taken);
-        self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0 };
+        self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0, head_at };
     }
 
     /// Ends a line that is kept. The field keys of a new head become its shape.
     pub(super) fn end_line(&mut self, line: Line) {
-        if self.learning.is_empty() {
+        if self.learned == 0 {
             return;
         }
         let Some(head) = self.heads.get_mut(line.head as usize) else { return };
-        let shape = self.shapes.iter().rev().take(SHAPES_COMPARED).position(|known| *known == self.learning);
+        let series = self.series.iter().skip(head.first as usize).take(self.learned);
+        let keys = series.map(|series| &*series.key);
+        let is_it = |known: &Vec<Box<[u8]>>| known.iter().map(|key| &**key).eq(keys.clone());
+        let shape = self.shapes.iter().rev().take(SHAPES_COMPARED).position(is_it);
         head.shape = Some(match shape {
             Some(from_end) => self.shapes.len() - 1 - from_end,
             None => {
-                self.learning.shrink_to_fit();
-                self.shapes.push(std::mem::take(&mut self.learning));
+                self.shapes.push(keys.map(Into::into).collect());
                 self.shapes.len() - 1
             }
         });
-        self.learning.clear();
+        self.learned = 0;
     }
 }
 
@@ -309,18 +338,44 @@ fn index_of(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-fn labels(head: &Head, field: &str, shares: bool, scratch: &mut Vec<u8>) -> Result<Labels, LabelError> {
-    let measurement = &head.measurement;
-    let joined: Cow<'_, str> =
-        if field == VALUE { (&**measurement).into() } else { format!("{measurement}_{field}").into() };
-    match &head.tags {
-        Ok(tags) if shares => Labels::sharing(tags, NAME, &joined, scratch),
-        Ok(tags) => tags.with(NAME, &joined),
-        Err(error) => Err(error.clone()),
+/// A head, read from its bytes.
+struct ReadHead<'a> {
+    measurement: Cow<'a, str>,
+    tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl ReadHead<'_> {
+    /// The name of the series of a field.
+    fn name(&self, field: &str) -> Cow<'_, str> {
+        if field == VALUE {
+            return (&*self.measurement).into();
+        }
+        [&*self.measurement, "_", field].concat().into()
+    }
+
+    fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tags.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The tags as labels, kept for further series of the head. They are an error, for example, if two have the same name.
+    fn shared(&self, kept: &mut Option<Arc<Labels>>) -> Result<Arc<Labels>, LabelError> {
+        if let Some(kept) = kept {
+            return Ok(kept.clone());
+        }
+        let tags = Arc::new(Labels::new(self.tags())?);
+        *kept = Some(tags.clone());
+        Ok(tags)
+    }
+
+    /// The labels of a series that has its own copy of the tags.
+    fn owned(&self, name: &str) -> Result<Labels, LabelError> {
+        let all = Labels::new(std::iter::once((NAME, name)).chain(self.tags()));
+        // An error is about the tags first, without the name.
+        all.or_else(|_| Labels::new(self.tags())?.with(NAME, name))
     }
 }
 
-fn read_head(piece: Piece<'_>) -> Result<Head, Fault> {
+fn read_head(piece: Piece<'_>) -> Result<ReadHead<'_>, Fault> {
     let (measurement, mut rest) = cut(piece, b',');
     if measurement.bytes.is_empty() {
         return Err(Fault::new(piece.at, "measurement has no name"));
@@ -336,9 +391,7 @@ fn read_head(piece: Piece<'_>) -> Result<Head, Fault> {
         tags.push(read_tag(tag)?);
         rest = after;
     }
-    let tags = Labels::new(tags.iter().map(|(name, value)| (&**name, &**value))).map(Arc::new);
-    let (bytes, measurement) = (piece.bytes.into(), measurement.into());
-    Ok(Head { bytes, measurement, tags, next: 0, first: 0, shape: None })
+    Ok(ReadHead { measurement, tags })
 }
 
 fn read_tag(tag: Piece<'_>) -> Result<(Cow<'_, str>, Cow<'_, str>), Fault> {

@@ -100,6 +100,7 @@ pub struct History {
     pub merge_cpu_percent: u32,
     pub merge_rows: usize,
     pub disk_reserve_bytes: u64,
+    pub stop_journal_bytes: u64,
     pub sweep_every: Duration,
     pub policies: Arc<Policies>,
 }
@@ -116,6 +117,7 @@ impl History {
             merge_cpu_percent: self.merge_cpu_percent,
             merge_rows: self.merge_rows,
             disk_reserve_bytes: self.disk_reserve_bytes,
+            stop_journal_bytes: self.stop_journal_bytes,
             clock_bounds: Some(ClockBounds::default()),
             sweep_first: self.sweep_every.min(Options::default().sweep_first),
             sweep_every: self.sweep_every,
@@ -168,8 +170,7 @@ impl Settings {
     }
 
     fn complete(mut self) -> Result<Config, ConfigError> {
-        let policies = Arc::new(self.policies()?);
-        let tls = self.tls()?;
+        let (policies, tls) = (Arc::new(self.policies()?), self.tls()?);
         let usual = Options::default();
         let merge_bytes = self.merge_bytes_per_second.unwrap_or(usual.merge_bytes_per_second);
         if merge_bytes == 0 {
@@ -193,6 +194,7 @@ impl Settings {
             merge_cpu_percent: self.merge_cpu_percent.unwrap_or(usual.merge_cpu_percent).clamp(1, 100),
             merge_rows: at_least_one("merge-rows", self.merge_rows.unwrap_or(usual.merge_rows))?,
             disk_reserve_bytes: self.disk_reserve_bytes.unwrap_or(DISK_RESERVE_BYTES),
+            stop_journal_bytes: self.stop_journal_bytes.unwrap_or(usual.stop_journal_bytes),
             sweep_every: self
                 .sweep_seconds
                 .map_or(usual.sweep_every, Duration::from_secs)

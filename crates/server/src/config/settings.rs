@@ -74,6 +74,7 @@ settings! {
     merge_cpu_percent: u32,
     merge_rows: usize,
     disk_reserve_bytes: u64,
+    stop_journal_bytes: u64,
     sweep_seconds: u64,
     ; in the file only:
     retention: policy::Retention,

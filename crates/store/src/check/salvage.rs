@@ -219,19 +219,19 @@ impl Groups {
     /// Returns the groups that a start of the server would form of these samples, and other groups that an earlier flush may have
     /// formed of the same series.
     fn form(&mut self, known: &Known, samples: &OpenSeries) -> Vec<(SeriesId, Vec<Arc<Labels>>)> {
-        let labels = |number: u32| (number, self.index.labels_of(number));
-        let all: Vec<(u32, Arc<Labels>)> = samples.iter().map(|(number, _)| labels(number)).collect();
-        let is_homeless = |(number, labels): &&(u32, Arc<Labels>)| {
-            let home = known.index.number(labels.id()).and_then(|number| known.index.home(number));
-            home.is_none() && !self.assigned.contains(number)
+        let all: Vec<u32> = samples.iter().map(|(number, _)| number).collect();
+        let is_homeless = |number: &&u32| {
+            let known_number = known.index.number(self.index.id(**number));
+            let home = known_number.and_then(|number| known.index.home(number));
+            home.is_none() && !self.assigned.contains(*number)
         };
-        let homeless: Vec<(u32, Arc<Labels>)> = all.iter().filter(is_homeless).cloned().collect();
-        self.assigned.extend(homeless.iter().map(|(number, _)| *number));
+        let homeless: Vec<u32> = all.iter().filter(is_homeless).copied().collect();
+        self.assigned.extend(&homeless);
+        let index = || &self.index;
         // The flush that formed a group may have had more samples of each series than these journals.
         let variants =
-            [false, true].map(|regular| home::groups(samples, &all, |times| times.with_many(regular)));
-        let formed =
-            [home::groups(samples, &homeless, |times| times), home::groups(samples, &all, |times| times)];
+            [false, true].map(|regular| home::groups(samples, &all, index, |times| times.with_many(regular)));
+        let formed = [&homeless, &all].map(|series| home::groups(samples, series, index, |times| times));
         let members = |group: NewGroup| {
             (group.id, group.members.into_iter().map(|number| self.index.labels_of(number)).collect())
         };

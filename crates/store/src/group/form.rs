@@ -2,11 +2,11 @@
 //!
 //! A series is assigned once, by its labels and times only. The series row that is then written keeps the assignment.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use tacho_chunk::limits::GROUP_MEMBERS_MAX;
-use tacho_model::{Labels, NAME};
+
+use super::order::Ranks;
 
 /// A group with regular times ends where the labels other than the name change, for example at the next host, if it
 /// has at least this many members and [`GROUP_SAMPLES_MIN`] samples of each. Regular times take no space, so a larger group
@@ -56,16 +56,16 @@ impl Print {
 #[derive(Clone, Copy, Debug)]
 pub struct Newcomer<'a> {
     pub number: u32,
-    pub labels: &'a Labels,
+    pub ranks: Ranks<'a>,
     pub times: Print,
 }
 
 /// Forms new groups. Each result is the list of the group's members, in order.
 pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
-    newcomers.sort_by(|a, b| by_rest(a.labels, b.labels).then_with(|| a.labels.name().cmp(b.labels.name())));
+    newcomers.sort_unstable_by(|a, b| a.ranks.key().cmp(&b.ranks.key()));
     let mut groups: Vec<Vec<u32>> = Vec::new();
     // For each summary of times, the group that is still growing and the labels of its last member.
-    let mut growing: HashMap<Print, (usize, &Labels)> = HashMap::new();
+    let mut growing: HashMap<Print, (usize, Ranks<'_>)> = HashMap::new();
     for newcomer in newcomers {
         let place = match growing.get(&newcomer.times) {
             Some((place, last))
@@ -81,30 +81,33 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
         if let Some(group) = groups.get_mut(place) {
             group.push(newcomer.number);
         }
-        growing.insert(newcomer.times, (place, newcomer.labels));
+        growing.insert(newcomer.times, (place, newcomer.ranks));
     }
     groups
 }
 
 /// Whether a group with this many members ends before this series, which has the same times.
-fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
-    let apart = || by_rest(last, next.labels) != Ordering::Equal;
+fn ends(members: usize, last: &Ranks<'_>, next: &Newcomer<'_>) -> bool {
+    let apart = || last.rest != next.ranks.rest;
     let Print { count, regular, .. } = next.times;
     let is_large_enough = members >= GROUP_MEMBERS_MIN && regular && count >= GROUP_SAMPLES_MIN;
     members >= GROUP_MEMBERS_MAX || (is_large_enough && apart())
 }
 
-/// Compares labels without the metric name.
-fn by_rest(a: &Labels, b: &Labels) -> Ordering {
-    fn rest(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
-        labels.iter().filter(|(name, _)| *name != NAME)
-    }
-    rest(a).cmp(rest(b))
-}
-
 #[cfg(test)]
 mod tests {
+    use tacho_model::{Kind, Labels, NAME};
+
+    use super::super::order::Order;
     use super::*;
+    use crate::index::Index;
+
+    fn order_of(all: &[Labels]) -> Order {
+        let mut index = Index::default();
+        let numbers: Vec<u32> =
+            all.iter().map(|labels| index.add(Kind::Sample, labels.id(), labels)).collect();
+        Order::of(&numbers, || &index)
+    }
 
     /// Each series is written as `name host times`, each expected group as a list of positions.
     fn check(series: &[(&str, &str, &[i64])], expect: &[&[u32]]) {
@@ -112,9 +115,10 @@ mod tests {
             .iter()
             .map(|(name, host, _)| Labels::new([(NAME, *name), ("host", *host)]).unwrap())
             .collect();
-        let newcomers = labels.iter().zip(series).zip(0..).map(|((labels, (_, _, at)), number)| Newcomer {
+        let order = order_of(&labels);
+        let newcomers = order.iter().zip(series).zip(0..).map(|((ranks, (_, _, at)), number)| Newcomer {
             number,
-            labels,
+            ranks,
             times: Print::of(&mut at.to_vec()),
         });
         assert_eq!(form(newcomers.collect()), expect);
@@ -151,8 +155,9 @@ mod tests {
                 })
                 .collect();
             let times = Print::of(&mut at.to_vec());
-            let newcomer = |(number, labels)| Newcomer { number, labels, times };
-            form((0..).zip(&labels).map(newcomer).collect()).iter().map(Vec::len).collect::<Vec<_>>()
+            let newcomer = |(number, ranks)| Newcomer { number, ranks, times };
+            let order = order_of(&labels);
+            form((0..).zip(order.iter()).map(newcomer).collect()).iter().map(Vec::len).collect::<Vec<_>>()
         };
         let regular: Vec<i64> = (0..20).collect();
         for (hosts, expect) in [
@@ -178,9 +183,11 @@ mod tests {
         let at: Vec<i64> = (0..20).collect();
         let labels: Vec<Labels> =
             (0..30).map(|n| Labels::new([(NAME, "m"), ("host", &format!("{n:02}"))]).unwrap()).collect();
+        let order = order_of(&labels);
+        let ranks: Vec<Ranks<'_>> = order.iter().collect();
         let newcomer = |number: u32| Newcomer {
             number,
-            labels: &labels[number as usize],
+            ranks: ranks[number as usize],
             times: Print::of(&mut at.clone()),
         };
         let one_way = form((0..30).map(newcomer).collect());

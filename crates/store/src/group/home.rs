@@ -1,22 +1,22 @@
 //! Assigns the series of samples of a generation to groups. Every series has a home group before its chunks are written.
 //!
 //! ```text
-//!   newcomers -> form.rs -> series rows -> index -> shares (members per group) -> seal/samples.rs
+//!   newcomers -> order.rs -> form.rs -> series rows -> index -> shares (members per group) -> seal/samples.rs
 //! ```
 //! The series rows determine the groups. A flush that is repeated after a crash finds the groups that were written and
 //! forms the other groups again. All chunks are written after these rows.
 
-use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use tacho_model::{Kind, Labels, SeriesId};
 
 use super::form::{Newcomer, Print, form};
+use super::order::Order;
 use super::row::{group_id, series_row};
 use crate::driver::Row;
 use crate::generation::Generation;
-use crate::guarded::Guarded;
-use crate::index::{Index, labels_of_all};
+use crate::index::Index;
 use crate::memtable::OpenSeries;
 
 /// The members of a group with samples in a generation.
@@ -35,17 +35,17 @@ pub struct NewGroup {
 }
 
 /// Series with samples in the generation and without a home group.
-pub fn newcomers(index: &Guarded<Index>, generation: &Generation) -> Vec<(u32, Arc<Labels>)> {
-    let numbers: Vec<u32> = generation.samples.iter().map(|(number, _)| number).collect();
-    let is_homeless = |index: &Index, number| index.home(number).is_none();
-    labels_of_all(index, &numbers, is_homeless, &|| true).unwrap_or_default()
+pub fn newcomers(index: &Index, generation: &Generation) -> Vec<u32> {
+    let numbers = generation.samples.iter().map(|(number, _)| number);
+    numbers.filter(|number| index.home(*number).is_none()).collect()
 }
 
-/// Forms groups of the series from the times in `samples`. `assume` may change the summary of the times. For many series,
-/// this function takes long.
-pub fn groups(
+/// Forms groups of the series from the times in `samples`. `index` takes the lock of the index. `assume` may change the summary
+/// of the times. For many series, this function takes long.
+pub fn groups<G: Deref<Target = Index>>(
     samples: &OpenSeries,
-    series: &[(u32, Arc<Labels>)],
+    series: &[u32],
+    index: impl Fn() -> G,
     assume: impl Fn(Print) -> Print,
 ) -> Vec<NewGroup> {
     let mut at = Vec::new();
@@ -56,21 +56,24 @@ pub fn groups(
         }
         assume(Print::of(&mut at))
     };
-    let mut newcomers: Vec<(u32, &Labels, Print)> = Vec::with_capacity(series.len());
-    for (number, labels) in series {
-        newcomers.push((*number, labels, print(*number)));
+    let order = Order::of(series, &index);
+    let mut newcomers = Vec::with_capacity(series.len());
+    for (number, ranks) in series.iter().zip(order.iter()) {
+        newcomers.push(Newcomer { number: *number, ranks, times: print(*number) });
     }
-    let labels: HashMap<u32, &Labels> =
-        newcomers.iter().map(|(number, labels, _)| (*number, *labels)).collect();
-    let newcomers =
-        newcomers.iter().map(|(number, labels, times)| Newcomer { number: *number, labels, times: *times });
+    let formed = form(newcomers);
+    drop(order);
     let group = |members: Vec<u32>| {
-        let labels: Vec<&Labels> = members.iter().filter_map(|number| labels.get(number).copied()).collect();
+        let labels: Vec<Arc<Labels>> = {
+            let index = index();
+            members.iter().map(|number| index.labels_of(*number)).collect()
+        };
+        let labels: Vec<&Labels> = labels.iter().map(|labels| &**labels).collect();
         let ids: Vec<SeriesId> = labels.iter().map(|labels| labels.id()).collect();
         let id = group_id(&ids);
         NewGroup { id, members, row: series_row(Kind::Sample, id, &labels) }
     };
-    form(newcomers.collect()).into_iter().map(group).collect()
+    formed.into_iter().map(group).collect()
 }
 
 /// For each group, its members with samples in the generation.

@@ -3,6 +3,7 @@
 //! ```text
 //!   home.rs    assigns each series of a generation to a group
 //!   form.rs    forms groups of new series with the same times, at their first seal
+//!   order.rs   orders series by their labels
 //!   plan.rs    selects the columns that a read decodes, and the chunks that statistics answer
 //!   piece.rs   merges overlapping parts into pieces that do not overlap
 //!   resent.rs  recognises resent copies of samples with moved times
@@ -11,6 +12,7 @@
 
 pub mod form;
 pub mod home;
+pub mod order;
 pub mod piece;
 pub mod plan;
 pub mod resent;

@@ -1,10 +1,11 @@
 //! The bytes of a group's row in the Series table, and of the prefix of a row that replaces others.
 
 use std::borrow::Cow;
+use std::io;
 
 use bytes::Bytes;
 pub use tacho_chunk::limits::GROUP_MEMBERS_MAX;
-use tacho_model::{Families, Kind, Labels, SeriesId, TimeRange};
+use tacho_model::{Families, Kind, LabelError, Labels, SeriesId, TimeRange};
 
 use super::resent::Overhang;
 use crate::coding::{Cursor, Malformed, put_string, put_varint};
@@ -93,25 +94,60 @@ pub fn series_key(clustering: &[u8]) -> Result<(Kind, SeriesId)> {
 /// # Errors
 /// `Version` for a row of a newer version, `Corrupt` for a malformed row.
 pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
+    let mut all = Vec::new();
+    let (kind, group) = each_member(row, &mut Unfolding::default(), |_, canonical| {
+        all.push(families.read(canonical)?);
+        Ok(())
+    })?;
+    Ok(SeriesRow { kind, group, members: all })
+}
+
+/// The state of the decompression. To create it takes longer than to decompress one row, so it is used for many rows.
+#[derive(Default)]
+pub struct Unfolding(Option<zstd::bulk::Decompressor<'static>>);
+
+impl Unfolding {
+    fn decompress(&mut self, frame: &[u8]) -> io::Result<Vec<u8>> {
+        let decompressor = match &mut self.0 {
+            Some(decompressor) => decompressor,
+            none => none.insert(zstd::bulk::Decompressor::new()?),
+        };
+        decompressor.decompress(frame, LABELS_BYTES_MAX)
+    }
+}
+
+/// Decodes a row of the Series table. Passes the kind and the canonical labels of each member to `each`, in order.
+///
+/// # Errors
+/// Like [`decode_series`].
+pub fn each_member(
+    row: &Row,
+    unfolding: &mut Unfolding,
+    mut each: impl FnMut(Kind, &[u8]) -> Result<(), LabelError>,
+) -> Result<(Kind, SeriesId)> {
     let (kind, group) = series_key(&row.clustering)?;
-    let corrupt = |e: Malformed| Error::corrupt("series row").caused_by(e);
-    let members = match row.value.split_first() {
-        Some((1, canonical)) => vec![member(canonical, families)?],
-        Some((&VERSION, rest)) => members(rest, families).map_err(corrupt)?,
+    match row.value.split_first() {
+        Some((1, canonical)) => {
+            each(kind, canonical).map_err(|e| Error::corrupt("series row").caused_by(e))?;
+        }
+        Some((&VERSION, rest)) => {
+            let each = |canonical: &[u8]| each(kind, canonical);
+            members(rest, unfolding, each).map_err(|e| Error::corrupt("series row").caused_by(e))?;
+        }
         Some((&version, _)) if version > VERSION => {
             return Err(newer("series row", version.into(), VERSION.into()));
         }
         _ => return Err(Error::corrupt("series row is malformed")),
-    };
-    Ok(SeriesRow { kind, group, members })
-}
-
-fn member(canonical: &[u8], families: &mut Families) -> Result<Labels> {
-    families.read(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))
+    }
+    Ok((kind, group))
 }
 
 /// Reads the labels of all members.
-fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malformed> {
+fn members(
+    bytes: &[u8],
+    unfolding: &mut Unfolding,
+    mut each: impl FnMut(&[u8]) -> Result<(), LabelError>,
+) -> Result<(), Malformed> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.varint("number of members")?;
     let count = usize::try_from(count).ok().filter(|count| (1..=GROUP_MEMBERS_MAX).contains(count));
@@ -121,21 +157,20 @@ fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malform
         PLAIN => None,
         ZSTD => {
             let frame = cursor.rest();
-            let bytes = zstd::bulk::decompress(frame, LABELS_BYTES_MAX);
+            let bytes = unfolding.decompress(frame);
             Some(bytes.map_err(|_| cursor.malformed("frame of labels"))?)
         }
         _ => return Err(cursor.malformed("compression")),
     };
     let mut cursor = unfolded.as_deref().map_or(cursor, Cursor::new);
-    let mut all = Vec::with_capacity(count);
     let mut last = Vec::new();
     for _ in 0..count {
         let shared = cursor.count_up_to(last.len(), "shared bytes of labels")?;
         last.truncate(shared);
         last.extend_from_slice(cursor.string("labels")?);
-        all.push(families.read(&last).map_err(|_| cursor.malformed("canonical labels"))?);
+        each(&last).map_err(|_| cursor.malformed("canonical labels"))?;
     }
-    if cursor.is_empty() { Ok(all) } else { Err(cursor.malformed("end of the row")) }
+    if cursor.is_empty() { Ok(()) } else { Err(cursor.malformed("end of the row")) }
 }
 
 /// The prefix of a row that a merge wrote. It describes the range of rows in the same partition that this row replaces.

@@ -23,7 +23,7 @@ mod select;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tacho_model::{Kind, Labels, SeriesId};
+use tacho_model::{Kind, LabelError, Labels, SeriesId};
 
 pub use admission::{Admission, Bounds};
 pub use cardinality::{Cardinality, LabelCost};
@@ -76,6 +76,9 @@ const NUMBER_BYTES: usize = 16;
 const VALUE_BYTES: usize = 144;
 /// Memory of one label in the map without its name, bytes.
 const LABEL_BYTES: usize = 184;
+
+/// Room for the labels of most series while they are added.
+const PAIRS_USUAL: usize = 16;
 
 /// Values and series of one label.
 #[derive(Debug)]
@@ -170,8 +173,30 @@ impl Index {
     }
 
     /// Adds a series, or adds a kind to a known series. `id` must be the id of `labels`.
-    pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
-        let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels));
+    pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Labels) -> SeriesNumber {
+        self.add_with(kind, id, |index| index.add_new(id, labels.iter()))
+    }
+
+    /// Like [`Index::add`], without making [`Labels`] of valid canonical bytes. They are needed nowhere else at a start.
+    ///
+    /// # Errors
+    /// The bytes are not canonical labels.
+    pub fn add_canonical(&mut self, kind: Kind, canonical: &[u8]) -> Result<SeriesNumber, LabelError> {
+        let mut pairs = Vec::with_capacity(PAIRS_USUAL);
+        let Some(id) = Labels::split_canonical(canonical, &mut pairs) else {
+            let labels = Labels::from_canonical(canonical)?;
+            return Ok(self.add(kind, labels.id(), &labels));
+        };
+        Ok(self.add_with(kind, id, |index| index.add_new(id, pairs.iter().copied())))
+    }
+
+    fn add_with(
+        &mut self,
+        kind: Kind,
+        id: SeriesId,
+        add_new: impl FnOnce(&mut Self) -> SeriesNumber,
+    ) -> SeriesNumber {
+        let number = self.number(id).unwrap_or_else(|| add_new(self));
         let series = self.series_mut(number);
         if !series.kinds.has(kind) {
             series.kinds.add(kind);
@@ -181,11 +206,15 @@ impl Index {
         number
     }
 
-    fn add_new(&mut self, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
+    fn add_new<'a>(
+        &mut self,
+        id: SeriesId,
+        pairs: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+    ) -> SeriesNumber {
         let number = as_number(self.series.len());
         let (kinds, persisted) = (Kinds::default(), Kinds::default());
-        self.bytes += bytes_of(labels.len());
-        let pairs = labels.iter().map(|(name, value)| self.add_pair(name, value, number)).collect();
+        self.bytes += bytes_of(pairs.len());
+        let pairs = pairs.map(|(name, value)| self.add_pair(name, value, number)).collect();
         self.series.push(Series { pairs, kinds, persisted });
         self.ids.push(id);
         let Self { numbers, ids, .. } = self;

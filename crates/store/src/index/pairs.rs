@@ -43,6 +43,12 @@ impl Pairs {
         pair.map_or(("", ""), |pair| (&pair.name, &pair.value))
     }
 
+    /// Like [`Pairs::get`], without copies of the texts.
+    pub fn shared(&self, number: PairNumber) -> (Arc<str>, Arc<str>) {
+        let pair = self.pairs.get(number as usize).and_then(Option::as_ref);
+        pair.map_or_else(|| ("".into(), "".into()), |pair| (pair.name.clone(), pair.value.clone()))
+    }
+
     /// Makes the number of a pair unused.
     pub fn remove(&mut self, number: PairNumber) {
         if let Some(place) = self.pairs.get_mut(number as usize).filter(|place| place.is_some()) {

@@ -84,6 +84,10 @@ pub struct Flags {
     /// Bytes kept free on the disk: below it new records are refused, deletion continues [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     disk_reserve_bytes: Option<u64>,
+    /// Size of the journal up to which a stop leaves it to the next start, bytes; 0 to flush all records at a stop [default:
+    /// 67108864]
+    #[arg(long, value_name = "BYTES")]
+    stop_journal_bytes: Option<u64>,
     /// Retention sweep interval, seconds; 0 means continuously [default: 3600]
     #[arg(long, value_name = "SECONDS")]
     sweep_seconds: Option<u64>,
@@ -116,6 +120,7 @@ impl From<Flags> for Settings {
             merge_cpu_percent: flags.merge_cpu_percent,
             merge_rows: flags.merge_rows,
             disk_reserve_bytes: flags.disk_reserve_bytes,
+            stop_journal_bytes: flags.stop_journal_bytes,
             sweep_seconds: flags.sweep_seconds,
             // Rules have no flags. Only the file has them.
             ..Self::default()
