@@ -6,21 +6,23 @@
 
 use tacho_model::{Kind, TimeRange, ValueType};
 
-use crate::chunk::{MAGIC, PREFIX_BYTES, VERSION};
+use crate::chunk::{FILTER_VERSION, MAGIC, PREFIX_BYTES, VERSION};
 use crate::codec::{Encoded, Numbers};
 use crate::header::{ColumnInfo, Header, Tables};
-use crate::{Encoding, Role, codec, text};
+use crate::{Encoding, FilterInfo, Role, codec, text};
 
 /// The columns encoded so far.
 pub(crate) struct Builder<'a> {
     encoding: &'a Encoding,
     columns: Vec<ColumnInfo>,
     body: Vec<u8>,
+    /// The filters of a chunk of executions, and their bytes.
+    filters: Option<(FilterInfo, Vec<u8>)>,
 }
 
 impl<'a> Builder<'a> {
     pub(crate) const fn new(encoding: &'a Encoding) -> Self {
-        Self { encoding, columns: vec![], body: vec![] }
+        Self { encoding, columns: vec![], body: vec![], filters: None }
     }
 
     pub(crate) fn numbers(&mut self, role: Role, words: &[u64], kind: ValueType) {
@@ -49,7 +51,11 @@ impl<'a> Builder<'a> {
         self.body.extend_from_slice(&encoded.bytes);
     }
 
-    /// The chunk: prefix, header, body.
+    pub(crate) fn filters(&mut self, filters: (FilterInfo, Vec<u8>)) {
+        self.filters = Some(filters);
+    }
+
+    /// The chunk: prefix, header, filters, columns.
     pub(crate) fn finish(
         self,
         kind: Kind,
@@ -59,20 +65,35 @@ impl<'a> Builder<'a> {
     ) -> Vec<u8> {
         let (start, end) = (range.start, range.end);
         let (time_error_max, members, times, columns) = (0, vec![], None, self.columns);
-        let header =
-            Header { kind, count, start, end, time_error_max, members, tables, bytes: 0, times, columns };
+        let (filters, filter_bytes) = self.filters.unzip();
+        let version = if filters.is_some() { FILTER_VERSION } else { VERSION };
+        let filter_bytes = filter_bytes.unwrap_or_default();
+        let header = Header {
+            kind,
+            count,
+            start,
+            end,
+            time_error_max,
+            members,
+            tables,
+            bytes: 0,
+            filters,
+            times,
+            columns,
+        };
         let mut fields = vec![];
         header.put(&mut fields);
         let fields_bytes = u32::try_from(fields.len()).unwrap_or(u32::MAX);
 
-        let mut out = Vec::with_capacity(PREFIX_BYTES + fields.len() + self.body.len());
+        let mut out = Vec::with_capacity(PREFIX_BYTES + fields.len() + filter_bytes.len() + self.body.len());
         out.extend_from_slice(MAGIC);
-        out.extend([VERSION, kind as u8, 0, 0]);
+        out.extend([version, kind as u8, 0, 0]);
         out.extend_from_slice(&fields_bytes.to_le_bytes());
         out.extend_from_slice(&crc32c::crc32c(&self.body).to_le_bytes());
         let checksum = crc32c::crc32c_append(crc32c::crc32c(&out), &fields);
         out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(&fields);
+        out.extend_from_slice(&filter_bytes);
         out.extend_from_slice(&self.body);
         out
     }

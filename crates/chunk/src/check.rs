@@ -7,20 +7,29 @@ use tacho_model::{Kind, TimeRange, Timestamp, Value};
 use crate::header::MemberForm;
 use crate::stats::{Stats, Sum, to_word};
 use crate::values::{ValueColumn, Values};
-use crate::{Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_group};
+use crate::{Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_executions, encode_group};
 
 /// Limit on the error of an f64 sum, in units of its rounding error. The format permits "an ulp or two" for any order of
 /// the values.
 const SUM_ULPS: f64 = 4.0;
 
+/// Damaged parts of a chunk whose other parts can be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The members with a damaged column, and the reasons. Always empty for entries, executions and old samples, where damage of
+    /// a record is an error.
+    pub members: Vec<(u16, Error)>,
+    /// Why the filters are wrong. All records can be read.
+    pub filters: Option<Error>,
+}
+
 impl Chunk<'_> {
-    /// Decodes all records and compares them with the header: number, times, and the statistics of each column. Returns
-    /// the members with a damaged column, and the reasons. The list is always empty for chunks of version 1 (entries,
-    /// executions, old samples), where any damage is an error.
+    /// Decodes all records and compares them with the header: number, times, and the statistics of each column; and with the
+    /// filters.
     ///
     /// # Errors
     /// If no part of the chunk can be used.
-    pub fn check(&self) -> Result<Vec<(u16, Error)>, Error> {
+    pub fn check(&self) -> Result<Checked, Error> {
         let header = self.header();
         let range = TimeRange::new(header.start, header.end);
         match header.kind {
@@ -29,26 +38,35 @@ impl Chunk<'_> {
                 check_times(range, samples.at.iter().copied())?;
                 let info = header.members.first().ok_or(Error::value("members", 0u8))?;
                 let found = check_column(info, samples.values.as_values(), header.count, true);
-                found.map(|()| Vec::new())
+                found.map(|()| Checked::default())
             }
             Kind::Sample => {
                 check_times(range, self.times()?.iter())?;
-                Ok(self.damaged_columns(header))
+                Ok(Checked { members: self.damaged_columns(header), filters: None })
             }
             Kind::Entry => {
                 let entries = self.entries()?;
                 equal("number of entries", header.count, entries.len())?;
                 check_times(range, entries.iter().map(|entry| entry.at))?;
-                Ok(Vec::new())
+                Ok(Checked::default())
             }
             Kind::Execution => {
                 let block = self.executions()?;
                 equal("number of calls", header.count, block.calls())?;
                 equal("first time", header.start, block.range().start)?;
                 equal("last time", header.end, block.range().end)?;
-                Ok(Vec::new())
+                let filters = self.filters().and_then(|filters| filters.map_or(Ok(()), |f| f.check(&block)));
+                Ok(Checked { members: Vec::new(), filters: filters.err() })
             }
         }
+    }
+
+    /// The same executions in a new chunk, with new filters.
+    ///
+    /// # Errors
+    /// If the executions cannot be decoded.
+    pub fn with_new_filters(&self) -> Result<Vec<u8>, Error> {
+        self.executions().map(|block| encode_executions(&block))
     }
 
     fn damaged_columns(&self, header: &Header) -> Vec<(u16, Error)> {
@@ -194,17 +212,17 @@ mod tests {
     fn a_changed_bit_is_found_and_the_other_columns_are_kept() {
         let (f, i, u) = columns();
         let bytes = group(&[(0, Values::F64(&f)), (3, Values::I64(&i)), (9, Values::U64(&u))]);
-        assert_eq!(Chunk::open(&bytes).unwrap().check(), Ok(vec![]));
+        assert_eq!(Chunk::open(&bytes).unwrap().check(), Ok(Checked::default()));
         let mut parts = 0;
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let Ok(chunk) = Chunk::open(&damaged) else { continue };
             let Ok(found) = chunk.check() else { continue };
-            let [(member, _)] = found[..] else { panic!("bit {bit}: {found:?}") };
+            let [(member, _)] = found.members[..] else { panic!("bit {bit}: {found:?}") };
             let kept = chunk.without(&[member]).expect("two columns are sound");
             let (kept, whole) = (Chunk::open(&kept).unwrap(), Chunk::open(&bytes).unwrap());
-            assert_eq!(kept.check(), Ok(vec![]));
+            assert_eq!(kept.check(), Ok(Checked::default()));
             for other in [0, 3, 9].into_iter().filter(|other| *other != member) {
                 assert_eq!(kept.values(other), whole.values(other), "bit {bit}");
             }

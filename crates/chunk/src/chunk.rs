@@ -11,14 +11,16 @@ use crate::limits::CHUNK_HEADER_BYTES_MAX;
 use crate::samples::SampleColumns;
 use crate::times::Times;
 use crate::values::ValueColumn;
-use crate::{AttributeData, Error, ExecutionBlock, Header, entries, execution, group, samples};
+use crate::{AttributeData, Error, ExecutionBlock, Filters, Header, entries, execution, group, samples};
 
 pub(crate) const MAGIC: &[u8; 4] = b"TCHK";
-/// Version of chunks of entries and executions, and of old chunks of samples.
+/// Version of chunks of entries, and of old chunks of samples and executions.
 pub(crate) const VERSION: u8 = 1;
-/// Version of chunks of samples. All earlier versions are readable.
+/// Version of chunks of samples.
 pub(crate) const GROUP_VERSION: u8 = 2;
-/// Number of bytes before the header, in version 1 and in version 2. Version 2 has no checksum of the body.
+/// Version of chunks of executions: version 1 with filters between header and columns.
+pub(crate) const FILTER_VERSION: u8 = 3;
+/// Number of bytes before the header, in versions 1 and 3, and in version 2. Version 2 has no checksum of the body.
 pub(crate) const PREFIX_BYTES: usize = 20;
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 
@@ -26,14 +28,18 @@ pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
     header: Cow<'a, Header>,
+    /// Only in version 3.
+    filters: &'a [u8],
+    /// The columns.
     body: &'a [u8],
-    /// Only in version 1. In version 2, each column has its own checksum.
+    /// Checksum of the columns. In version 2, each column has its own.
     body_checksum: Option<u32>,
 }
 
 /// A parsed chunk, before the size of its body is checked.
 struct Opened<'a> {
     header: Header,
+    /// The bytes after the header.
     body: &'a [u8],
     body_checksum: Option<u32>,
 }
@@ -43,7 +49,29 @@ impl<'a> Chunk<'a> {
     pub fn open(bytes: &'a [u8]) -> Result<Self, Error> {
         let Opened { header, body, body_checksum } = Opened::of(bytes, bytes.len())?;
         check_body_bytes(&header, body.len())?;
-        Ok(Self { header: Cow::Owned(header), body, body_checksum })
+        Ok(Self::new(Cow::Owned(header), body, body_checksum))
+    }
+
+    /// Opens the front of a chunk: it has a header and filters, but no records. `bytes` has at least
+    /// [`Chunk::front_bytes`]; `whole` is the length of the chunk.
+    pub fn open_front(bytes: &'a [u8], whole: usize) -> Result<Self, Error> {
+        let Opened { header, body, body_checksum } = Opened::of(bytes, whole)?;
+        match body.get(..header.filter_bytes()) {
+            Some(filters) => Ok(Self { header: Cow::Owned(header), filters, body: &[], body_checksum }),
+            None => Err(Error::Short { what: "filters", wanted: header.filter_bytes(), left: body.len() }),
+        }
+    }
+
+    /// Length of the header and the filters, from the first bytes of a chunk. `None` if these bytes are damaged or too few.
+    pub fn front_bytes(front: &[u8]) -> Option<usize> {
+        let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
+        (front.len() - body.len()).checked_add(header.filter_bytes())
+    }
+
+    /// `rest` is everything after the header.
+    fn new(header: Cow<'a, Header>, rest: &'a [u8], body_checksum: Option<u32>) -> Self {
+        let (filters, body) = rest.split_at_checked(header.filter_bytes()).unwrap_or((&[], rest));
+        Self { header, filters, body, body_checksum }
     }
 
     /// Byte ranges of a chunk of samples: the header, and the columns that are needed for the samples of some members in
@@ -80,7 +108,7 @@ impl<'a> Chunk<'a> {
         let Opened { mut header, body, body_checksum } = Opened::of(bytes, whole)?;
         let wanted = group::gather(&mut header, range, is_wanted).iter().map(Range::len).sum();
         check_length(wanted, body.len())?;
-        Ok(Self { header: Cow::Owned(header), body, body_checksum })
+        Ok(Self::new(Cow::Owned(header), body, body_checksum))
     }
 
     /// Opens a chunk again from the same bytes, with the header that was decoded before.
@@ -89,7 +117,7 @@ impl<'a> Chunk<'a> {
         let length = if body_checksum.is_some() { PREFIX_BYTES } else { GROUP_PREFIX_BYTES };
         let mut reader = Reader::new(bytes);
         reader.take(length.saturating_add(prefix.header_bytes), "header")?;
-        Ok(Self { header: Cow::Borrowed(header), body: reader.rest(), body_checksum })
+        Ok(Self::new(Cow::Borrowed(header), reader.rest(), body_checksum))
     }
 
     pub(crate) const fn is_of_version_1(&self) -> bool {
@@ -139,6 +167,12 @@ impl<'a> Chunk<'a> {
         execution::decode(&self.header, self.columns(Kind::Execution)?)
     }
 
+    /// The filters of trace ids and request ids. `None` in chunks of version 1. Fails if the filters are damaged; the
+    /// records may still be readable.
+    pub fn filters(&self) -> Result<Option<Filters<'a>>, Error> {
+        self.header.filters.as_ref().map(|info| Filters::open(info, self.filters)).transpose()
+    }
+
     /// The trace ids of the segments, in order. Decodes only these columns.
     pub fn execution_traces(&self) -> Result<Vec<TraceId>, Error> {
         execution::traces(&self.header, self.columns(Kind::Execution)?)
@@ -153,7 +187,7 @@ impl<'a> Chunk<'a> {
         Ok(Columns::new(&self.header.columns, self.body(wanted)?))
     }
 
-    /// The body. In version 1, verifies its checksum.
+    /// The columns. In versions 1 and 3, verifies their checksum.
     fn body(&self, wanted: Kind) -> Result<&'a [u8], Error> {
         if self.header.kind != wanted {
             return Err(Error::Kind { got: self.header.kind, wanted });
@@ -185,8 +219,8 @@ impl Prefix {
             return Err(Error::Magic { got });
         }
         let [version, kind, reserved @ ..] = reader.array::<4>("version and kind")?;
-        if version > GROUP_VERSION {
-            return Err(Error::Version { got: version, known: GROUP_VERSION });
+        if version > FILTER_VERSION {
+            return Err(Error::Version { got: version, known: FILTER_VERSION });
         }
         let header_bytes = u32::from_le_bytes(reader.array("header length")?);
         let of_group = version == GROUP_VERSION;
@@ -216,17 +250,22 @@ impl<'a> Opened<'a> {
             return Err(Error::value("version or reserved field", version.max(low)));
         }
         let kind = Kind::from_byte(kind).ok_or(Error::value("kind of chunk", kind))?;
-        let header = match (body_checksum, kind) {
-            (Some(_), _) => Header::take(kind, fields, whole)?,
-            (None, Kind::Sample) => group::take_header(fields, whole)?,
-            (None, Kind::Entry | Kind::Execution) => return Err(Error::value("kind of a group", kind as u8)),
+        let header = match (version, kind) {
+            (GROUP_VERSION, Kind::Sample) => group::take_header(fields, whole)?,
+            (GROUP_VERSION, _) => return Err(Error::value("kind of a group", kind as u8)),
+            (FILTER_VERSION, Kind::Execution) => Header::take(kind, fields, whole, true)?,
+            (FILTER_VERSION, _) => return Err(Error::value("kind of a chunk with filters", kind as u8)),
+            _ => Header::take(kind, fields, whole, false)?,
         };
         Ok(Self { header, body: reader.rest(), body_checksum })
     }
 }
 
 fn check_body_bytes(header: &Header, got: usize) -> Result<(), Error> {
-    check_length(header.columns().fold(0usize, |sum, column| sum.saturating_add(column.bytes)), got)
+    check_length(
+        header.columns().fold(header.filter_bytes(), |sum, column| sum.saturating_add(column.bytes)),
+        got,
+    )
 }
 
 fn check_length(wanted: usize, got: usize) -> Result<(), Error> {

@@ -12,6 +12,10 @@ pub enum Error {
     HeaderChecksum { expected: u32, got: u32 },
     #[error("chunk checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
     BodyChecksum { expected: u32, got: u32 },
+    #[error("checksum mismatch of the filters: expected {expected:#010x}, got {got:#010x}")]
+    FilterChecksum { expected: u32, got: u32 },
+    #[error("the filter of {what} ids denies {id}, which a segment has")]
+    FilterLacks { what: &'static str, id: String },
     #[error("checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
     ColumnChecksum { expected: u32, got: u32 },
     #[error("chunk holds {} records, expected {}", got.name(), wanted.name())]

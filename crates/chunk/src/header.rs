@@ -5,7 +5,7 @@ use tacho_model::{Kind, Timestamp, ValueType};
 use crate::bytes::{Reader, put_varint};
 use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
-use crate::{Error, Loss, Role, codec, text};
+use crate::{Error, FilterInfo, Loss, Role, codec, text};
 
 /// The part of a chunk before the records. It includes statistics about them.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Header {
     pub tables: Option<Tables>,
     /// Length of the whole chunk, bytes.
     pub bytes: usize,
+    /// Only for executions of version 3.
+    pub filters: Option<FilterInfo>,
     /// Only for samples.
     pub(crate) times: Option<TimesForm>,
     /// For entries and executions.
@@ -188,6 +190,11 @@ impl Header {
         times.chain(self.members.iter().map(value)).chain(self.columns.iter().copied())
     }
 
+    /// Bytes of the filters, at the start of the body.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        self.filters.as_ref().map_or(0, FilterInfo::bytes)
+    }
+
     /// The bytes of a header of entries or executions, from `count` to the last column.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
@@ -200,10 +207,13 @@ impl Header {
         for column in &self.columns {
             column.put(out);
         }
+        if let Some(filters) = &self.filters {
+            filters.put(out);
+        }
     }
 
-    /// Decodes a header of version 1. `bytes` is the length of the whole chunk.
-    pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize) -> Result<Self, Error> {
+    /// Decodes a header of version 1 or 3. `bytes` is the length of the whole chunk.
+    pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize, has_filters: bool) -> Result<Self, Error> {
         let mut reader = Reader::new(fields);
         let count_max = if kind == Kind::Execution { CHUNK_EVENTS_MAX } else { CHUNK_RECORDS_MAX };
         let count = reader.size("records", count_max)?;
@@ -214,10 +224,11 @@ impl Header {
         let tables = (kind == Kind::Execution).then(|| Tables::take(&mut reader)).transpose()?;
         let listed = reader.size("columns", CHUNK_COLUMNS_MAX)?;
         let columns = (0..listed).map(|_| ColumnInfo::take(&mut reader, bytes)).collect::<Result<_, _>>()?;
+        let filters = has_filters.then(|| FilterInfo::take(&mut reader, bytes)).transpose()?;
         reader.end("header")?;
-        let (times, members) = (None, vec![]);
+        let (time_error_max, members, times) = (0, vec![], None);
         let header =
-            Self { kind, count, start, end, time_error_max: 0, members, tables, bytes, times, columns };
+            Self { kind, count, start, end, time_error_max, members, tables, bytes, filters, times, columns };
         match stats {
             Some((value_type, stats)) => header.into_group(value_type, stats),
             None => Ok(header),

@@ -8,6 +8,7 @@
 //!   semantic/ ──── group/ ────────┐
 //!   entries.rs ──┬── builder.rs ──┼── codec/*.rs, text/*.rs      records -> bytes
 //!   execution/ ──┘                │
+//!     filter.rs
 //!        chunk.rs ── header.rs ───┘                              bytes -> records
 //! ```
 //!
@@ -28,6 +29,7 @@ mod encoding;
 mod entries;
 mod error;
 mod execution;
+mod filter;
 mod group;
 mod header;
 pub mod limits;
@@ -43,6 +45,7 @@ pub mod tune;
 mod values;
 mod verify;
 
+pub use check::Checked;
 pub use chunk::Chunk;
 pub use encoding::{Choice, CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
@@ -51,6 +54,7 @@ pub use execution::{
     AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions,
     encode_executions_with,
 };
+pub use filter::{FilterInfo, Filters, REQUEST_ID};
 pub use group::{GroupColumn, encode_group, encode_group_by};
 pub use header::{ColumnInfo, Header, MemberInfo, Tables};
 pub use loss::{Aggregate, Aggregation, Loss, Method, Tolerance};

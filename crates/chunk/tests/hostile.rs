@@ -5,7 +5,7 @@ mod common;
 use common::{block, logs, operations, segment, web};
 use proptest::prelude::*;
 use tacho_chunk::{
-    Aggregate, Aggregation, Chunk, Encoding, Error, GroupColumn, Loss, Method, Tolerance, Values,
+    Aggregate, Aggregation, Checked, Chunk, Encoding, Error, GroupColumn, Loss, Method, Tolerance, Values,
     encode_entries, encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry};
@@ -33,7 +33,7 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
             }
             let has_it = block.rows().any(|row| row.attributes().any(|a| &**a.key == "http.status"));
             assert_eq!(chunk.has_attribute("http.status", &|_| true), Ok(has_it));
-            Ok(())
+            chunk.filters().map(drop)
         }
     }
 }
@@ -47,12 +47,24 @@ fn repair(bytes: &mut [u8]) {
     }
     let header = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize;
     let end = prefix.saturating_add(header).min(bytes.len());
+    repair_header(bytes, prefix, end);
     if !of_group {
-        let body = crc32c::crc32c(&bytes[end..]);
+        let filters = filter_bytes(bytes);
+        let body = crc32c::crc32c(&bytes[end + filters..]);
         bytes[12..16].copy_from_slice(&body.to_le_bytes());
+        repair_header(bytes, prefix, end);
     }
+}
+
+fn repair_header(bytes: &mut [u8], prefix: usize, end: usize) {
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..prefix - 4]), &bytes[prefix..end]);
     bytes[prefix - 4..prefix].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Bytes of the filters between header and columns.
+fn filter_bytes(chunk: &[u8]) -> usize {
+    let filters = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().filters);
+    filters.map_or(0, |filters| filters.trace_bytes + filters.request_bytes)
 }
 
 fn some_chunks() -> Vec<Vec<u8>> {
@@ -165,6 +177,31 @@ fn every_flipped_bit_is_detected() {
     }
 }
 
+#[test]
+fn every_flipped_bit_of_executions_is_detected_and_filters_do_not_hide_records() {
+    let good = encode_executions(&block(&web::requests(2, 3), &web::operations()));
+    let whole = Chunk::open(&good).unwrap();
+    assert_eq!((decode(&good), whole.check()), (Ok(()), Ok(Checked::default())));
+    let mut readable = 0;
+    for bit in 0..good.len() * 8 {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode(&bytes).is_err(), "bit {bit} flipped");
+        let Ok(chunk) = Chunk::open(&bytes) else { continue };
+        let Ok(Checked { members, filters: Some(_) }) = chunk.check() else { continue };
+        assert!(members.is_empty() && chunk.executions() == whole.executions());
+        assert_eq!(chunk.with_new_filters().as_ref(), Ok(&good));
+        readable += 1;
+    }
+    assert_eq!(readable, filter_bytes(&good) * 8);
+    for length in 0..good.len() {
+        assert!(decode(&good[..length]).is_err(), "cut to {length} bytes");
+        let front = Chunk::open_front(&good[..length], good.len());
+        let is_long_enough = Chunk::front_bytes(&good).is_some_and(|front| front <= length);
+        assert_eq!(front.is_ok(), is_long_enough, "front of {length} bytes");
+    }
+}
+
 /// A read of one member reads only its bytes, so damage of other members has no effect.
 #[test]
 fn a_member_is_readable_although_another_is_damaged() {
@@ -190,7 +227,7 @@ fn say(damage: impl FnOnce(&mut Vec<u8>)) -> String {
 #[test]
 fn errors_name_value_and_place() {
     assert_eq!(say(|b| b[0] = b'X'), "not a chunk: begins with [58, 43, 48, 4b], expected \"TCHK\"");
-    assert_eq!(say(|b| b[4] = 3), "chunk version 3 is newer than this program knows (at most 2)");
+    assert_eq!(say(|b| b[4] = 4), "chunk version 4 is newer than this program knows (at most 3)");
     assert_eq!(say(|b| b.truncate(11)), "header length: 4 bytes are needed, 3 are left");
     assert_eq!(say(|b| b.push(0)), "body: 1 trailing bytes");
     let header = say(|b| b[17] ^= 1);

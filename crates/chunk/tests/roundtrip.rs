@@ -5,8 +5,8 @@ mod common;
 use common::{block, column, operations, segment, word};
 use proptest::prelude::*;
 use tacho_chunk::{
-    AttributeData, Chunk, Encoding, GroupColumn, Header, Stats, Sum, ValueColumn, Values, encode_entries,
-    encode_executions, encode_group,
+    AttributeData, Checked, Chunk, Encoding, GroupColumn, Header, REQUEST_ID, Stats, Sum, ValueColumn,
+    Values, encode_entries, encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
@@ -130,7 +130,16 @@ proptest! {
         let read = chunk.executions().unwrap();
         prop_assert_eq!(&read, &block);
         let traces: Vec<_> = block.rows().map(|row| row.trace()).collect();
-        prop_assert_eq!(chunk.execution_traces().unwrap(), traces);
+        prop_assert_eq!(&chunk.execution_traces().unwrap(), &traces);
+        prop_assert_eq!(chunk.check(), Ok(Checked::default()));
+        let front_bytes = Chunk::front_bytes(&bytes).unwrap();
+        let front = Chunk::open_front(&bytes[..front_bytes], bytes.len()).unwrap();
+        prop_assert_eq!(front.header(), chunk.header());
+        let filters = front.filters().unwrap().unwrap();
+        prop_assert!(traces.iter().all(|trace| filters.may_have_trace(*trace)));
+        for attribute in segments.iter().flat_map(|s| &s.attributes).filter(|a| &*a.key == REQUEST_ID) {
+            prop_assert!(filters.may_have_request(&AttributeData::new(&attribute.value)));
+        }
         for key in segments.iter().flat_map(|s| &s.attributes).map(|a| &*a.key).chain(["", "absent"]) {
             let mut of_key = segments.iter().flat_map(|s| &s.attributes).filter(|a| &*a.key == key).peekable();
             prop_assert_eq!(chunk.has_attribute(key, &|_| true).unwrap(), of_key.peek().is_some());

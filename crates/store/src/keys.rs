@@ -132,6 +132,12 @@ pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> 
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
+/// Scan for one chunk.
+pub fn chunk_row_scan(kind: Kind, group: SeriesId, key: &ChunkKey) -> Scan {
+    let (from, to) = (Bound::Included(key.encode()), Bound::Included(key.encode()));
+    Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
+}
+
 /// Span classes that a kind uses. Only calls can be longer than a span class allows.
 pub const fn spans(kind: Kind) -> &'static [Span] {
     match kind {

@@ -8,7 +8,7 @@ use super::row::Row;
 use super::times::{Contexts, Size, group};
 use crate::builder::Builder;
 use crate::header::Tables;
-use crate::{Encoding, Role, codec, verify};
+use crate::{Encoding, Role, codec, filter, verify};
 
 /// Encodes the segments of a block in order.
 ///
@@ -33,6 +33,7 @@ pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Ve
     put_rows(&mut builder, block);
     put_times(&mut builder, block);
     put_values(&mut builder, block);
+    builder.filters(filter::build(block));
     let tables = Tables {
         segments: block.len(),
         operations: block.operations.items().len(),

@@ -50,6 +50,7 @@ pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> 
         times: Some(times),
         members,
         tables: None,
+        filters: None,
         columns: vec![],
         bytes,
     })

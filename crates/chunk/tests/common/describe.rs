@@ -18,6 +18,9 @@ pub fn chunk(chunk: &Chunk<'_>) -> String {
     for column in header.columns() {
         writeln!(out, "column {}: {}, {} bytes", column.role.name(), column.codec, column.bytes).unwrap();
     }
+    if let Some(filters) = header.filters {
+        writeln!(out, "filters: {} and {} bytes", filters.trace_bytes, filters.request_bytes).unwrap();
+    }
     match header.kind {
         Kind::Sample if header.members.len() > 1 => group(&mut out, chunk),
         Kind::Sample => chunk.samples().unwrap().iter().for_each(|s| sample(&mut out, s)),

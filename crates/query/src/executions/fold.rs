@@ -46,9 +46,19 @@ pub trait Fold {
         true
     }
 
+    /// All traces that [`Fold::wants`], if they are known.
+    fn wanted(&self) -> Option<Vec<TraceId>> {
+        None
+    }
+
     /// Whether a pass over [`Scope::Attribute`] needs blocks with this value.
     fn wants_value(&self, _: &AttributeData) -> bool {
         true
+    }
+
+    /// The only value that [`Fold::wants_value`], if it is known. An integer counts as its decimal text.
+    fn wanted_value(&self) -> Option<AttributeData> {
+        None
     }
 
     /// Adds a block to the current pass.

@@ -6,13 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tacho_chunk::RowRef;
+use tacho_chunk::{REQUEST_ID, RowRef};
 use tacho_model::{Operation, OperationKind, Timestamp, TraceId};
 
 use super::source::{Outcome, Source, statuses};
-
-/// The attribute with the id of a request.
-pub(super) const REQUEST_ID: &str = "request.id";
 
 /// A trace that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,6 +155,10 @@ impl Gathering {
 
     pub(super) fn wants(&self, trace: TraceId) -> bool {
         self.traces.contains_key(&trace)
+    }
+
+    pub(super) fn traces(&self) -> impl Iterator<Item = TraceId> {
+        self.traces.keys().copied()
     }
 
     /// Adds the rows of the chosen traces.

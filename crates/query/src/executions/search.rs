@@ -20,12 +20,12 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tacho_chunk::{AttributeData, RowRef};
+use tacho_chunk::{AttributeData, REQUEST_ID, RowRef};
 use tacho_model::{AttributeValue, Timestamp, TraceId};
 
 use super::calls::Walker;
 use super::fold::{Fold, Scope};
-use super::found::{FirstCall, Gathering, Match, REQUEST_ID, TraceSummary};
+use super::found::{FirstCall, Gathering, Match, TraceSummary};
 use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts, is_open};
 use super::rootless::Parented;
@@ -342,8 +342,20 @@ impl Fold for Searching {
         }
     }
 
+    fn wanted(&self) -> Option<Vec<TraceId>> {
+        match self.pass {
+            Pass::Verify => Some(self.gathering.traces().collect()),
+            _ if self.search.request_id.is_some() => Some(self.requested.iter().copied().collect()),
+            _ => None,
+        }
+    }
+
     fn wants_value(&self, value: &AttributeData) -> bool {
         self.is_id(value)
+    }
+
+    fn wanted_value(&self) -> Option<AttributeData> {
+        self.request_value.clone()
     }
 
     fn add_source(&mut self, source: Source<'_>) {

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use tacho_chunk::{Chunk, Header};
+use tacho_chunk::{Checked, Chunk, Header};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::checker::{Checker, Depth, Nameless, Unrecorded, Verdict, chain};
@@ -91,7 +91,15 @@ impl Checker {
             return Ok(Verdict { kept: Some(row), records, ..Verdict::default() });
         }
         match chunk.check() {
-            Ok(wrong) if wrong.is_empty() => Ok(Verdict { kept: Some(row), records, ..Verdict::default() }),
+            Ok(Checked { members, filters: None }) if members.is_empty() => {
+                Ok(Verdict { kept: Some(row), records, ..Verdict::default() })
+            }
+            Ok(Checked { members, filters: Some(why) }) if members.is_empty() => {
+                let finding =
+                    Finding::new(FindingKind::FiltersWrong, place, why).key(self.named_words(named));
+                let kept = with_new_filters(&row, &split.chunk, &chunk);
+                Ok(Verdict { findings: vec![finding], kept, records })
+            }
             found => {
                 let mut verdict = self.wrong_columns(place, named, &chunk, found);
                 verdict.kept = verdict.kept.map(|left| with_prefix(&row, &split.chunk, left));
@@ -130,13 +138,19 @@ impl Checker {
         };
         match chunk.check() {
             Err(_) => whole(""),
-            Ok(wrong) if wrong.is_empty() => {
-                let finding = Finding::new(FindingKind::RowDamaged, place, why("; the chunk in it is whole"));
+            Ok(Checked { members, filters }) if members.is_empty() => {
+                let (kept, more) = match filters {
+                    None => (Some(row), "; the chunk in it is whole"),
+                    Some(_) => {
+                        (with_new_filters(&row, &rest.chunk, chunk), "; the records of its chunk are whole")
+                    }
+                };
+                let finding = Finding::new(FindingKind::RowDamaged, place, why(more));
                 let records = Some((kind, records(chunk.header(), &[])));
-                Verdict { findings: vec![finding.key(self.named_words(named))], kept: Some(row), records }
+                Verdict { findings: vec![finding.key(self.named_words(named))], kept, records }
             }
-            Ok(wrong) => {
-                let mut verdict = self.wrong_columns(place, named, chunk, Ok(wrong));
+            Ok(checked) => {
+                let mut verdict = self.wrong_columns(place, named, chunk, Ok(checked));
                 verdict.kept = verdict.kept.map(|left| with_prefix(&row, &rest.chunk, left));
                 for finding in &mut verdict.findings {
                     finding.kind = FindingKind::RowDamaged;
@@ -152,11 +166,11 @@ impl Checker {
         place: Place,
         named: Named,
         chunk: &Chunk<'_>,
-        found: Result<Vec<(u16, tacho_chunk::Error)>, tacho_chunk::Error>,
+        found: Result<Checked, tacho_chunk::Error>,
     ) -> Verdict {
         let header = chunk.header();
         let (wrong, why) = match found {
-            Ok(wrong) => {
+            Ok(Checked { members: wrong, .. }) => {
                 let why: Vec<String> =
                     wrong.iter().take(3).map(|(member, error)| format!("member {member}: {error}")).collect();
                 (wrong.into_iter().map(|(member, _)| member).collect(), why.join("; "))
@@ -296,10 +310,19 @@ fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -
 
 /// The row with its prefix and another chunk.
 fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
+    with_chunk(row, chunk, &left.value)
+}
+
+fn with_chunk(row: &Row, chunk: &[u8], new: &[u8]) -> Row {
     let before = row.value.len() - chunk.len();
     debug_assert!(replacement_bytes(&row.value) == Some(before), "the prefix is sound");
-    let value = [row.value.get(..before).unwrap_or_default(), &left.value].concat();
+    let value = [row.value.get(..before).unwrap_or_default(), new].concat();
     Row { value: value.into(), ..row.clone() }
+}
+
+/// The row with the same records and new filters. `bytes` is the chunk of the row.
+fn with_new_filters(row: &Row, bytes: &[u8], chunk: &Chunk<'_>) -> Option<Row> {
+    chunk.with_new_filters().ok().map(|new| with_chunk(row, bytes, &new))
 }
 
 /// A time as text.

@@ -100,6 +100,8 @@ kinds! {
         "restore the file from a backup, or use tacho repair to keep the rest"
     ChunkDamaged "chunk-damaged" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
+    FiltersWrong "filters-wrong" Damage Nothing
+        "nothing is lost, but searches by an id may miss the chunk: tacho repair writes its filters again"
     KeyWrong "key-wrong" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
     SeriesUnknown "series-unknown" Damage Records

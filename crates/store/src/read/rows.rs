@@ -2,6 +2,7 @@
 //! Damaged rows are included, so that they are reported.
 
 use std::collections::VecDeque;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,10 +12,10 @@ use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
 use super::Reader;
 use crate::damage::{Damage, Damages};
-use crate::driver::{Cut, Damaged, Row, Scanned};
+use crate::driver::{Cut, Damaged, Row, Scan, Scanned};
 use crate::group::resent::Overhang;
-use crate::group::row::{Remains, Replacement, Split, remains, split_value};
-use crate::keys::{ChunkKey, Span, chunk_scan, spans};
+use crate::group::row::{Remains, Replacement, Split, remains, replacement_bytes, split_value};
+use crate::keys::{ChunkKey, Span, chunk_row_scan, chunk_scan, spans};
 use crate::upkeep::{Mask, Snapshot, alive};
 use crate::{Error, ErrorKind, Result};
 
@@ -171,6 +172,74 @@ pub async fn each_live(
         tokio::task::yield_now().await;
     }
     Ok(())
+}
+
+/// Rows whose fronts are read at once. A front with its filters usually takes some 10 KiB.
+const FRONTS: usize = 64;
+
+/// Like [`each_live`], for chunks with filters. Reads the header and the filters of each chunk first, and the whole row only if
+/// `is_needed` accepts them. Rows without a readable front are needed.
+pub async fn each_needed(
+    reader: &Reader,
+    (kind, partition): (Kind, SeriesId),
+    range: TimeRange,
+    snapshot: &Snapshot,
+    is_needed: impl Fn(&ChunkKey, &Chunk<'_>) -> bool,
+    mut each: impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let (mut keys, mut needed) = (Vec::new(), Vec::new());
+    for span in spans(kind) {
+        let mut scan = Scan { limit: Some(FRONTS), ..chunk_scan(kind, partition, *span, range) };
+        loop {
+            let rows = reader
+                .driver
+                .read_parts(vec![scan.clone()], Arc::new(front))
+                .await?
+                .pop()
+                .unwrap_or_default();
+            let Some(Ok(Cut { row: Row { clustering, .. }, .. }) | Err(Damaged { clustering, .. })) =
+                rows.last()
+            else {
+                break;
+            };
+            scan.from = Bound::Excluded(clustering.clone());
+            let is_last = rows.len() < FRONTS;
+            for row in rows {
+                let Some((row, replacement, merge)) = Found::of(row, snapshot)? else { continue };
+                let front = Chunk::open_front(&row.chunk, row.whole);
+                let is_front_needed = |chunk: &Chunk<'_>| is_needed(&row.key, chunk);
+                needed.push(
+                    row.damaged.is_some() || row.counts() && front.as_ref().map_or(true, is_front_needed),
+                );
+                keys.push((row.key, replacement, merge));
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    let alive = alive(&keys);
+    for (((key, ..), needed), alive) in keys.iter().zip(needed).zip(alive) {
+        if !(needed && alive) {
+            continue;
+        }
+        let scan = chunk_row_scan(kind, partition, key);
+        for row in reader.driver.read(vec![scan]).await?.pop().unwrap_or_default() {
+            let found = Found::of(row.map(Cut::from), snapshot)?;
+            found.filter(|(row, ..)| row.counts()).map_or(Ok(()), |(row, ..)| each(row))?;
+        }
+        // Processing a chunk takes milliseconds, so other tasks may run in between.
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// The header and the filters of a chunk, with the prefix of its row.
+fn front(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
+    let before = replacement_bytes(value)?;
+    let front = Chunk::front_bytes(value.get(before..)?)?;
+    let end = before.checked_add(front)?;
+    Some(std::iter::once(0..end).collect())
 }
 
 fn hand_out(

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
-use tacho_chunk::{AttributeData, Chunk, ExecutionBlock};
+use tacho_chunk::{AttributeData, Chunk, ExecutionBlock, REQUEST_ID};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
-use super::rows::{Found, Lost, each_live};
+use super::rows::{Found, Lost, each_live, each_needed};
 use super::{Reader, read_memory, take_room};
 use crate::Result;
 use crate::damage::{Damages, Read};
 use crate::generation::Generation;
+use crate::keys::ChunkKey;
 use crate::memtable::{OpenEntries, OpenExecutions};
 use crate::upkeep::{Mask, Snapshot};
 
@@ -29,7 +30,8 @@ pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<
     };
     let masks = reader.masks_of(id);
     let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
-    let Read { records: mut parts, damages } = stored(reader, &wanted, decode, |part| Ok(Some(part))).await?;
+    let Read { records: mut parts, damages } =
+        stored(reader, &wanted, None, decode, |part| Ok(Some(part))).await?;
     parts.extend(memory.parts);
     for (generation, entries) in &mut parts {
         entries.retain(|entry| !masks.iter().any(|mask| mask.hides(*generation, entry.at)));
@@ -52,30 +54,59 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
-/// Which blocks a read needs. Of stored blocks that it does not need, a few columns are decoded.
+/// Which blocks a read needs. Of stored blocks that it does not need, only the filters are read, or a few columns are decoded.
 #[derive(Clone, Copy)]
 pub enum Needed<'a> {
     All,
     /// Those with a segment of an accepted trace.
-    Traces(&'a (dyn Fn(TraceId) -> bool + Sync)),
+    Traces {
+        accepts: &'a (dyn Fn(TraceId) -> bool + Sync),
+        /// All accepted traces, if they are known.
+        known: Option<&'a [TraceId]>,
+    },
     /// Those with an accepted value of the attribute with this key.
-    Attribute(&'a str, &'a (dyn Fn(&AttributeData) -> bool + Sync)),
+    Attribute {
+        key: &'a str,
+        accepts: &'a (dyn Fn(&AttributeData) -> bool + Sync),
+        /// All accepted values, if they are known. An integer has the same meaning as its decimal text.
+        known: Option<&'a [AttributeData]>,
+    },
 }
 
+/// Limit on the ids that are looked up in a filter. The filter accepts 1 % of other ids, so a chunk is seldom skipped with more.
+const FILTERED_IDS_MAX: usize = 200;
+
 impl Needed<'_> {
+    /// Whether a chunk with this front may have a needed block.
+    fn takes_front(self, front: &Chunk<'_>) -> bool {
+        // Damaged filters exclude nothing.
+        let Ok(Some(filters)) = front.filters() else { return true };
+        match self {
+            Self::Traces { known: Some(ids), .. } if ids.len() <= FILTERED_IDS_MAX => {
+                ids.iter().any(|id| filters.may_have_trace(*id))
+            }
+            Self::Attribute { key: REQUEST_ID, known: Some(ids), .. } if ids.len() <= FILTERED_IDS_MAX => {
+                ids.iter().any(|id| filters.may_have_request(id))
+            }
+            _ => true,
+        }
+    }
+
     fn takes_chunk(self, chunk: &Chunk<'_>) -> Result<bool, tacho_chunk::Error> {
         match self {
             Self::All => Ok(true),
-            Self::Traces(wanted) => Ok(chunk.execution_traces()?.into_iter().any(wanted)),
-            Self::Attribute(key, is_value) => chunk.has_attribute(key, &is_value),
+            Self::Traces { accepts, .. } => Ok(chunk.execution_traces()?.into_iter().any(accepts)),
+            Self::Attribute { key, accepts, .. } => chunk.has_attribute(key, &accepts),
         }
     }
 
     fn takes_block(self, block: &ExecutionBlock) -> bool {
         block.rows().any(|row| match self {
             Self::All => true,
-            Self::Traces(wanted) => wanted(row.trace()),
-            Self::Attribute(key, is_value) => row.attributes().any(|a| **a.key == *key && is_value(a.value)),
+            Self::Traces { accepts, .. } => accepts(row.trace()),
+            Self::Attribute { key, accepts, .. } => {
+                row.attributes().any(|a| **a.key == *key && accepts(a.value))
+            }
         })
     }
 }
@@ -109,7 +140,7 @@ pub async fn executions(
         }
         chunk.executions().map(Arc::new).map(Some)
     };
-    let mut read = stored(reader, &wanted, decode, admit).await?;
+    let mut read = stored(reader, &wanted, Some(needed), decode, admit).await?;
     for (generation, open) in memory.parts {
         for block in open.into_iter().filter(|block| needed.takes_block(block)) {
             read.records.extend(admit((generation, block))?);
@@ -130,11 +161,13 @@ struct Wanted<'a> {
 }
 
 /// Decoded chunks that overlap the range, with their generation, ordered by generation and number. Only generations
-/// before `oldest` are included. `decode` learns whether the row of the chunk is intact, and may omit a chunk. `admit`
+/// before `oldest` are included. `needed` is for executions; without it all rows are read. `decode` learns whether the row of the
+/// chunk is intact, and may omit a chunk. `admit`
 /// decides about each chunk before the next one is decoded: a refused chunk is freed, and an error ends the read.
 async fn stored<T, U>(
     reader: &Reader,
     wanted: &Wanted<'_>,
+    needed: Option<Needed<'_>>,
     decode: impl Fn(Chunk<'_>, bool) -> Result<Option<T>, tacho_chunk::Error>,
     admit: impl Fn((u64, T)) -> Result<Option<U>>,
 ) -> Result<Read<Vec<U>>> {
@@ -165,7 +198,15 @@ async fn stored<T, U>(
         }
         Ok(())
     };
-    each_live(reader, (kind, id), range, &wanted.snapshot, each).await?;
+    match needed {
+        None => each_live(reader, (kind, id), range, &wanted.snapshot, each).await?,
+        Some(needed) => {
+            let is_needed = |key: &ChunkKey, front: &Chunk<'_>| {
+                key.generation < wanted.oldest && times(front).overlaps(&range) && needed.takes_front(front)
+            };
+            each_needed(reader, (kind, id), range, &wanted.snapshot, is_needed, each).await?;
+        }
+    }
     found.sort_by_key(|(place, _)| *place);
     Ok(Read { records: found.into_iter().map(|(_, part)| part).collect(), damages })
 }
@@ -176,6 +217,9 @@ fn read_chunk<T>(
     decode: impl Fn(Chunk<'_>) -> Result<Option<T>, tacho_chunk::Error>,
 ) -> Result<Option<T>, tacho_chunk::Error> {
     let chunk = Chunk::open(chunk)?;
-    let header = chunk.header();
-    if TimeRange::new(header.start, header.end).overlaps(&range) { decode(chunk) } else { Ok(None) }
+    if times(&chunk).overlaps(&range) { decode(chunk) } else { Ok(None) }
+}
+
+fn times(chunk: &Chunk<'_>) -> TimeRange {
+    TimeRange::new(chunk.header().start, chunk.header().end)
 }

@@ -70,7 +70,11 @@ pub async fn blocks(
     bytes_max: usize,
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
     let is_wanted = |trace| wanted.trace() == Some(trace);
-    let needed = if wanted.trace().is_some() { Needed::Traces(&is_wanted) } else { Needed::All };
+    let known = wanted.trace().map(|id| [id]);
+    let needed = match &known {
+        Some(known) => Needed::Traces { accepts: &is_wanted, known: Some(known) },
+        None => Needed::All,
+    };
     kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), &|_, _| true).await
 }
 
@@ -155,9 +159,11 @@ async fn pass(
     let fold = || fold.lock().unwrap_or_else(PoisonError::into_inner);
     let wants = |trace| fold().wants(trace);
     let is_value = |value: &AttributeData| fold().wants_value(value);
+    let traces = if scope == Scope::Traces { fold().wanted() } else { None };
+    let value = fold().wanted_value().map(|value| vec![value]);
     let needed = match scope {
-        Scope::Traces => Needed::Traces(&wants),
-        Scope::Attribute(key) => Needed::Attribute(key, &is_value),
+        Scope::Traces => Needed::Traces { accepts: &wants, known: traces.as_deref() },
+        Scope::Attribute(key) => Needed::Attribute { key, accepts: &is_value, known: value.as_deref() },
         Scope::Service | Scope::All => Needed::All,
     };
     let all_fit = AtomicBool::new(true);

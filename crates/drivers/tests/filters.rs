@@ -1,0 +1,292 @@
+//! A read of chosen traces or request ids finds the same segments as a read of everything: after random calls, flushes, merges,
+//! deletions and restarts, and with damaged filters. It reads only a small part of the other chunks.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use tacho_chunk::{AttributeData, ExecutionBlock, REQUEST_ID};
+use tacho_drivers::embedded::Embedded;
+use tacho_model::{
+    Attribute, AttributeValue, Batch, Event, EventKind, ExecutionSeries, Labels, ManualClock, Matcher,
+    Operation, OperationKind, Random, Segment, TimeRange, TraceId,
+};
+use tacho_store::driver::{Capabilities, Cut, Delete, Info, Parts, RowStream, Scan, Scanned};
+use tacho_store::{Driver, Needed, Options, Result, Row, Store};
+
+/// Enough segments for a chunk of which a driver reads parts.
+const SEGMENTS: u64 = 1_200;
+
+fn labels(service: usize) -> Arc<Labels> {
+    Arc::new(Labels::new([("service", ["a", "b", "c"][service])]).unwrap())
+}
+
+/// The request id with this number: an integer, a text, or a UUID.
+fn request(number: u64) -> AttributeValue {
+    match number % 3 {
+        0 => AttributeValue::Integer(number.cast_signed()),
+        1 => AttributeValue::Text(format!("request {number}").into()),
+        _ => AttributeValue::Text(format!("00000000-0000-4000-8000-{number:012x}").into()),
+    }
+}
+
+/// Ids that no codec makes shorter, so that rows are long.
+fn noise(number: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    number.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// One call. Every fourth segment has a request id.
+fn segment(number: u64, start: i64) -> Segment {
+    let id = || Attribute { call: 0, key: REQUEST_ID.into(), value: request(number) };
+    Segment {
+        trace: TraceId(u128::from(noise(number)) << 64 | u128::from(noise(!number))),
+        base: noise(number << 20),
+        part: 0,
+        parent: None,
+        thread: "main".into(),
+        start,
+        carried: Vec::new(),
+        first_call: 0,
+        events: vec![
+            Event { delta: 0, kind: EventKind::Enter(0) },
+            Event { delta: number % 977, kind: EventKind::Exit },
+        ],
+        attributes: number.is_multiple_of(4).then(id).into_iter().collect(),
+    }
+}
+
+fn batch(service: usize, segments: Vec<Segment>) -> Batch {
+    let operations = vec![Operation { kind: OperationKind::Method, name: "m".into() }];
+    let series = ExecutionSeries { labels: labels(service), operations, segments };
+    Batch { executions: vec![series], ..Batch::default() }
+}
+
+/// The embedded driver. Counts the bytes of values that are read.
+struct Counting {
+    driver: Embedded,
+    bytes: AtomicUsize,
+}
+
+impl Counting {
+    fn count(&self, rows: &[Vec<Scanned<Cut>>]) {
+        let bytes: usize = rows.iter().flatten().flatten().map(|cut| cut.row.value.len()).sum();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Driver for Counting {
+    fn info(&self) -> Info {
+        self.driver.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.driver.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        self.driver.put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        self.driver.scan(scan).await
+    }
+
+    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
+        let rows = self.driver.read(scans).await?;
+        let cut = |row: &Scanned| row.clone().map(Cut::from);
+        self.count(&rows.iter().map(|rows| rows.iter().map(cut).collect()).collect::<Vec<_>>());
+        Ok(rows)
+    }
+
+    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
+        let rows = self.driver.read_parts(scans, parts).await?;
+        self.count(&rows);
+        Ok(rows)
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        self.driver.delete(deletes).await
+    }
+}
+
+struct Bench {
+    directory: tempfile::TempDir,
+    driver: Option<Arc<Counting>>,
+    store: Option<Arc<Store>>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self { directory, driver: None, store: None }
+    }
+
+    /// Opens the store, and waits for the end of an earlier one.
+    async fn open(&mut self) {
+        if let Some(store) = self.store.take() {
+            store.close().await.unwrap();
+        }
+        if let Some(driver) = self.driver.take() {
+            // The tasks of the store end after its last owner is gone.
+            while Arc::strong_count(&driver) > 1 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let driver = Embedded::open(&self.directory.path().join("chunks")).await.unwrap();
+        let driver = Arc::new(Counting { driver, bytes: AtomicUsize::new(0) });
+        let options = Options { merge_in_background: false, ..Options::default() };
+        let (journals, clock) = (self.directory.path().join("journal"), Arc::new(ManualClock::new(1_000)));
+        std::fs::create_dir_all(&journals).unwrap();
+        self.store = Some(Store::open(driver.clone(), &journals, options, clock).await.unwrap());
+        self.driver = Some(driver);
+    }
+
+    fn store(&self) -> &Arc<Store> {
+        self.store.as_ref().unwrap()
+    }
+
+    fn bytes_read(&self) -> usize {
+        self.driver.as_ref().unwrap().bytes.swap(0, Ordering::Relaxed)
+    }
+
+    /// Traces and starts of the needed segments that `is_wanted` accepts, of all services.
+    async fn read(
+        &self,
+        range: TimeRange,
+        needed: Needed<'_>,
+        is_wanted: impl Fn(&ExecutionBlock, usize) -> bool,
+    ) -> BTreeSet<(u128, i64)> {
+        let mut found = BTreeSet::new();
+        for service in 0..3 {
+            let room = AtomicUsize::new(usize::MAX);
+            let read = self
+                .store()
+                .executions_of(labels(service).id(), range, &room, needed, |_| true)
+                .await
+                .unwrap();
+            for block in read.whole().unwrap() {
+                let wanted = (0..block.len()).filter(|row| is_wanted(&block, *row));
+                found.extend(wanted.map(|row| (block.row(row).trace().0, block.row(row).start())));
+            }
+        }
+        found
+    }
+
+    async fn check(&self, numbers: Range<u64>, range: TimeRange) {
+        for number in numbers {
+            let id = segment(number, 0).trace;
+            let (is_it, known) = (|trace| trace == id, [id]);
+            let has_it = |block: &ExecutionBlock, row| block.row(row).trace() == id;
+            let all = self.read(range, Needed::All, has_it).await;
+            let traces = Needed::Traces { accepts: &is_it, known: Some(&known) };
+            assert_eq!(self.read(range, traces, has_it).await, all, "trace of segment {number}");
+
+            // A client sends each id as text.
+            let text = AttributeData::new(&request(number)).to_string();
+            let known = [AttributeData::new(&AttributeValue::Text(text.as_str().into()))];
+            let is_it = |value: &AttributeData| value.to_string() == text;
+            let has_it = |block: &ExecutionBlock, row| {
+                block.row(row).attributes().any(|a| &**a.key == REQUEST_ID && is_it(a.value))
+            };
+            let requests = Needed::Attribute { key: REQUEST_ID, accepts: &is_it, known: Some(&known) };
+            let all = self.read(range, Needed::All, has_it).await;
+            assert_eq!(self.read(range, requests, has_it).await, all, "request of segment {number}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn chosen_ids_are_found_as_in_a_read_of_everything() {
+    for seed in 0..4 {
+        let mut random = Random::new(seed);
+        let mut bench = Bench::new();
+        bench.open().await;
+        let mut next = 0;
+        for _ in 0..14 {
+            match random.below(8) {
+                0..4 => {
+                    let (service, many) = (random.below(3) as usize, random.below(4) > 0);
+                    let count = if many { SEGMENTS } else { 5 };
+                    // Some traces are also in the next batch, which may be of another service.
+                    let segments =
+                        (next..next + count).map(|n| segment(n, (n * 1_000).cast_signed())).collect();
+                    bench.store().append(batch(service, segments), None).await.unwrap();
+                    next += count - count / 4;
+                    bench.store().flush().await.unwrap();
+                }
+                4 => drop(bench.store().merge_all().await.unwrap()),
+                5 => {
+                    let from = (random.below(next.max(1)) * 1_000).cast_signed();
+                    let range = TimeRange::new(from, from + 200_000);
+                    bench.store().delete(&[Matcher::equal("service", "a")], range).await.unwrap();
+                }
+                6 => drop(bench.store().sweep().await.unwrap()),
+                _ => bench.open().await,
+            }
+            let number = random.below(next.max(1)) / 4 * 4;
+            bench.check(number..number + 1, TimeRange::ALL).await;
+        }
+        let number = random.below(next.max(1)) / 4 * 4;
+        bench.check(number..number + 9, TimeRange::ALL).await;
+        bench.check(number..number + 5, TimeRange::new(0, (number * 1_000).cast_signed())).await;
+    }
+}
+
+#[tokio::test]
+async fn other_chunks_are_read_in_small_part_and_damaged_filters_hide_nothing() {
+    let mut bench = Bench::new();
+    bench.open().await;
+    for chunk in 0..10 {
+        let numbers = chunk * SEGMENTS..(chunk + 1) * SEGMENTS;
+        let segments = numbers.map(|n| segment(n, n.cast_signed())).collect();
+        bench.store().append(batch(0, segments), None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+    let number = 4 * SEGMENTS;
+    let id = segment(number, 0).trace;
+    let (is_it, known) = (|trace| trace == id, [id]);
+    let traces = |known| Needed::Traces { accepts: &is_it, known };
+    let has_it = |block: &ExecutionBlock, row| block.row(row).trace() == id;
+    bench.bytes_read();
+    assert_eq!(bench.read(TimeRange::ALL, traces(None), has_it).await.len(), 1);
+    let all = bench.bytes_read();
+    assert_eq!(bench.read(TimeRange::ALL, traces(Some(&known)), has_it).await.len(), 1);
+    let few = bench.bytes_read();
+    // A false positive may add a chunk.
+    assert!(few * 2 < all, "{few} of {all} bytes");
+
+    bench.open().await;
+    damage_filters(&bench.directory.path().join("chunks"));
+    bench.check(number..number + 9, TimeRange::ALL).await;
+}
+
+/// Changes a byte of the filters of each chunk in these segment files.
+fn damage_filters(directory: &Path) {
+    let mut damaged = 0;
+    for file in std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()) {
+        if file.extension().is_none_or(|extension| extension != "segment") {
+            continue;
+        }
+        let mut bytes = std::fs::read(&file).unwrap();
+        let chunks: Vec<usize> = bytes
+            .windows(6)
+            .enumerate()
+            .filter_map(|(at, window)| (window == b"TCHK\x03\x03").then_some(at))
+            .collect();
+        for at in chunks {
+            let header = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
+            // All bits of the first blocks are now 0, so these blocks deny every id.
+            bytes[at + 20 + header..at + 20 + header + 512].fill(0);
+            damaged += 1;
+        }
+        std::fs::write(&file, bytes).unwrap();
+    }
+    assert_eq!(damaged, 10);
+}
