@@ -1,4 +1,4 @@
-//! Which column is next, and what does it contain? Columns are read in order. Each error names its column.
+//! Which column is next, and what does it contain? Columns are read in order. An error of a column names it.
 
 use tacho_model::ValueType;
 
@@ -69,7 +69,7 @@ impl<'a> Columns<'a> {
         if self.infos.is_empty() { Ok(()) } else { Err(Error::limit("columns", self.infos.len(), 0)) }
     }
 
-    /// Adds the number and role of the last column to an error.
+    /// Adds the number of the column that was read last, and its expected role, to an error.
     pub(crate) fn at(&self, role: Role, source: Error) -> Error {
         Error::Column { number: self.number, role: role.name(), source: Box::new(source) }
     }

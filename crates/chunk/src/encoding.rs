@@ -1,7 +1,7 @@
 //! How much effort may an encoder spend, and which codecs and compressions may it use?
 //!
-//! [`codec`] and [`text`] follow an [`Encoding`], and define the names that a [`CodecSet`] may hold. The three files
-//! refer to each other, so that a new codec needs only one file and one line.
+//! [`codec`] and [`text`] follow an [`Encoding`]. This file asks them for the names and tags of their codecs, so that a new
+//! codec needs no line here.
 
 use crate::{codec, text};
 
@@ -58,7 +58,7 @@ impl Compression {
     }
 }
 
-/// Permitted codecs. `plain` is always permitted, because it is the only possible form of some columns.
+/// Permitted codecs and forms. `plain` is always permitted, because it is the only possible form of some columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CodecSet {
     /// Bit mask by the tag of a codec or the number of a form.
@@ -68,7 +68,7 @@ pub struct CodecSet {
 /// Forms that an encoder may choose in addition to codecs, with their numbers in a [`CodecSet`]. The numbers are above
 /// the tags of codecs.
 pub(crate) mod form {
-    /// A column of equal values, which takes no bytes.
+    /// A column of equal values, which takes no bytes in the body.
     pub(crate) const UNIFORM: u8 = 48;
     /// Statistics of floats as integers with a number of decimals.
     pub(crate) const DECIMALS: u8 = 49;
@@ -118,8 +118,8 @@ impl CodecSet {
         codec::names()
     }
 
-    /// Permits only these codecs of numbers, and `plain`. `None` if a name is unknown. The name of a codec that is no
-    /// longer written has no effect.
+    /// Of the codecs of numbers, permits only these and `plain`. Permits all codecs of byte strings and all forms. `None` if
+    /// a name is unknown. The name of a codec that is no longer written has no effect.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let others = codec::names().filter_map(codec::tag).filter(|tag| *tag != codec::PLAIN);
         let none = others.fold(Self::ALL, |set, tag| Self { tags: set.tags & !Self::bit(tag) });
@@ -128,7 +128,7 @@ impl CodecSet {
             .try_fold(none, |set, name| Some(Self { tags: set.tags | Self::bit(codec::tag(name)?) }))
     }
 
-    /// Names of the permitted codecs, in the order of the format's table.
+    /// Names of the permitted codecs of numbers, in the order of the format's table.
     pub fn chosen(self) -> impl Iterator<Item = &'static str> {
         codec::names().filter(move |name| codec::tag(name).is_some_and(|tag| self.has(tag)))
     }

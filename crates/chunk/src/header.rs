@@ -113,8 +113,8 @@ impl MemberInfo {
         Self { member, value_type, stats, codec, bytes, loss, form }
     }
 
-    /// Largest difference between a stored and the recorded (or aggregated) value, in the unit of the values; 0 if all
-    /// values are exact.
+    /// Upper bound of the difference between a stored and the recorded (or aggregated) value, in the unit of the values; 0
+    /// if all values are exact.
     pub fn value_error_max(&self) -> f64 {
         let largest = self.stats.min.as_f64().abs().max(self.stats.max.as_f64().abs());
         self.loss.map_or(0.0, |loss| loss.error_max(largest))
@@ -195,7 +195,7 @@ impl Header {
         self.filters.as_ref().map_or(0, FilterInfo::bytes)
     }
 
-    /// The bytes of a header of entries or executions, from `count` to the last column.
+    /// Appends the header of entries or executions, from `count` to the last column.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
         out.extend_from_slice(&self.start.to_le_bytes());

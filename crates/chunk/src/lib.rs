@@ -2,7 +2,7 @@
 //! `docs/format/chunk.md`.
 //!
 //! Every chunk consists of columns of numbers or byte strings. [`codec`] and [`text`] choose how each column is encoded.
-//! The modules above them define the columns of each kind of record:
+//! The modules for each kind of record define its columns:
 //!
 //! ```text
 //!   semantic/ ──── group/ ────────┐

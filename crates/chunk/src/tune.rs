@@ -93,7 +93,7 @@ pub type Pieces = Vec<(Times, ValueColumn)>;
 /// Encodes a group with the settings of a candidate.
 ///
 /// # Errors
-/// If the settings in `semantic` are invalid, or if the times are not strictly ascending.
+/// If the settings in `semantic` are invalid or, when they permit a loss, if the times are not strictly ascending.
 pub fn encode(group: &TrainingGroup, candidate: &Candidate) -> Result<EncodedGroup, SemanticError> {
     let mut out = EncodedGroup::default();
     let lives: Vec<Movement> = match candidate.semantic.value {
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(recommend(&costs, Weights::SPACE), Some(0));
         assert_eq!(recommend(&costs, Weights { read: 8.0, write: 0.0 }), Some(3));
         assert_eq!(recommend(&[], Weights::BALANCED), None);
-        // Smaller by less than a fifth, but better in both space and read time.
+        // The score is smaller by less than a fifth, but both space and read time are better.
         let costs = [cost(1.608, 10.0), cost(1.501, 9.9), cost(1.49, 99.0)];
         assert_eq!(recommend_over(&costs, Weights::BALANCED, 0), Some(1));
         assert_eq!(

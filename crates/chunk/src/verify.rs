@@ -1,4 +1,5 @@
-//! Does each chunk decode to the encoded records? Debug builds check each chunk when it is encoded. Release builds do not.
+//! Does each chunk decode to the encoded records? Debug builds check each chunk when it is encoded, unless it is large.
+//! Release builds do not check.
 //!
 //! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other. Each encoder ends
 //! with its check in this file. The check decodes the bytes with `chunk.rs` and compares the records with the input of
@@ -8,7 +9,8 @@ use tacho_model::{Entry, Timestamp};
 
 use crate::{Chunk, ExecutionBlock, GroupColumn};
 
-/// Limit on records. With more records, the check would slow down debug builds too much.
+/// Maximum samples, entries or segments of a chunk that is checked. With more, the check would slow down debug builds too
+/// much.
 const RECORDS_MAX: usize = 16_384;
 
 pub(crate) fn group(bytes: &[u8], at: &[Timestamp], columns: &[GroupColumn<'_>]) {

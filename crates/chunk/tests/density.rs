@@ -36,7 +36,7 @@ fn samples_take_few_bytes() {
 }
 
 /// Ten percentages of a host, every ten seconds for a day. This load is often used to compare time series databases.
-/// Marks take 0.004 bytes of each value. With them, a reader of an hour does not decode the day.
+/// The limit includes 0.004 bytes per value for marks, with which a reader of one hour does not decode the whole day.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;
@@ -53,7 +53,7 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
     }
 }
 
-/// Floats with an order that a sample of 512 does not show. The automatic choice must take at most 3 % more bytes than the
+/// Floats with a regularity that 512 of them do not show. The automatic choice must take at most 3 % more bytes than the
 /// best requested compression.
 #[test]
 fn automatic_compression_matches_the_best_requested_one() {
@@ -98,7 +98,7 @@ fn automatic_compression_matches_the_best_requested_one() {
     }
 }
 
-/// Encodes segments and prints the size of each column. Fails if a call takes more than `bytes_max` bytes.
+/// Encodes segments and prints the size of each role with more than 300 bytes. Fails if a call takes more than `bytes_max` bytes.
 fn check_calls(name: &str, segments: &[Segment], bytes_max: f64) {
     let block = common::block(segments, &web::operations());
     let bytes = encode_executions(&block);
@@ -122,16 +122,16 @@ fn a_call_of_a_web_application_takes_at_most_six_bytes() {
 }
 
 #[test]
-fn work_on_other_threads_costs_little_more() {
+fn a_call_takes_at_most_six_bytes_with_tasks_on_other_threads() {
     check_calls("with tasks on other threads", &web::with_tasks(&web::requests(6_000, 8), 9), 6.0);
 }
 
 #[test]
-fn unique_call_trees_cost_little_more() {
+fn a_call_of_a_unique_call_tree_takes_at_most_six_bytes() {
     check_calls("no shape twice", &web::with_loops(&web::requests(1_000, 10), 11), 6.0);
 }
 
-/// Log lines in chunks that are sealed after half an hour, and in merged chunks that are kept for years.
+/// Log lines in small chunks, as they are sealed, and in full merged chunks.
 #[test]
 fn a_log_line_takes_a_small_share_of_its_text() {
     for log in &logs::ALL {

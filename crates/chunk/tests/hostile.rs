@@ -1,4 +1,4 @@
-//! Damaged and hostile bytes cause an error with its place and never a panic. Memory stays bounded.
+//! Damaged and hostile bytes never cause a panic. Errors name the value and its place, and counts are limited.
 
 mod common;
 
@@ -38,7 +38,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Recomputes all checksums except those of columns, so that damage reaches the decoders.
+/// Recomputes all checksums except those of the columns of a group, so that damage of a header, or of a body of version 1,
+/// reaches the decoders.
 fn repair(bytes: &mut [u8]) {
     let of_group = bytes.get(4) == Some(&2);
     let prefix = if of_group { 16 } else { 20 };
@@ -92,7 +93,6 @@ fn some_chunks() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A lossy column.
 const LOSSY: GroupColumn<'_> = GroupColumn {
     member: 63,
     values: Values::F64(&[0.5; 300]),

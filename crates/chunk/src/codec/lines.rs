@@ -19,7 +19,7 @@ const LINE_BITS: f64 = 20.0;
 /// At most one float in this many may be an exception: NaN, an infinity, -0.0.
 const EXCEPTION_EVERY: usize = 4;
 
-/// The lines in order; each list has one element per line.
+/// The lines in order. `more` and `slopes` have one element for each line, `jumps` for each line except the first.
 #[derive(Default)]
 struct Parsed {
     first: u64,
@@ -27,12 +27,13 @@ struct Parsed {
     more: Vec<u64>,
     slopes: Vec<u64>,
     /// The line's first number minus the expected number. The expected number is the last number of the previous line
-    /// plus the new slope. The jump is 0 if the lines meet. The first line has no jump.
+    /// plus the slope of this line. The jump is 0 if the lines meet.
     jumps: Vec<u64>,
 }
 
 impl Parsed {
-    /// Extends each line as far as possible. `None` if there are too many lines. Arithmetic is mod 2^64.
+    /// Extends each line as far as possible. `None` if there are too many lines, or fewer than two words. Arithmetic is mod
+    /// 2^64.
     fn of(words: &[u64]) -> Option<Self> {
         let (first, mut rest) = words.split_first()?;
         let mut parsed = Self { first: *first, ..Self::default() };
@@ -185,7 +186,7 @@ impl Codec for Lines {
             };
             all += run.len();
         }
-        // A single jump is counted as two bends.
+        // A jump counts as two lines, because the differences change at it and again after it.
         let lines = lines as f64 / all as f64;
         (lines * RUN_MIN as f64 <= 1.0).then_some(lines * LINE_BITS + look.bits_each(16))
     }

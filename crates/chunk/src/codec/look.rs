@@ -82,7 +82,7 @@ impl<'a> Look<'a> {
         self.runs().flatten().copied()
     }
 
-    /// The plan and the cost of entropy coding the numbers. Other codecs must cost less.
+    /// How the sample would be entropy coded, and its cost in bits per number.
     pub(super) fn plan(&self) -> ans::Plan {
         *self.plan.get_or_init(|| ans::plan(self.runs(), ans::ORDER_MAX))
     }

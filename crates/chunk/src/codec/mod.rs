@@ -1,12 +1,13 @@
 //! How is a column of numbers encoded in the fewest bytes?
 //!
-//! Each codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] if it is no longer written. Each codec
-//! estimates its output size from a sample (`look.rs`). One or several codecs with the best estimates encode the column,
+//! A codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] if it is no longer written. Codecs estimate their
+//! output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates encode the column,
 //! depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain form, the plain
-//! form is kept, because it decodes fastest. A new codec needs a file, a line here, and a row in `docs/format/chunk.md`.
+//! form is kept, because it decodes fastest. Finally, the codecs of `compressed.rs` may compress the output. A new codec
+//! needs a file, a line here, and a row in `docs/format/chunk.md`.
 //!
 //! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
-//! encodes columns within its output with the ladder.
+//! encodes nested columns with the ladder.
 
 mod ans;
 mod compressed;
@@ -82,13 +83,13 @@ trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// Estimated bits per number, based on the sample. 0 if no other codec can be better. `None` if the codec cannot
-    /// encode the column, or would clearly not make it smaller. Never called with an empty column. A codec of
-    /// [`READ_ONLY`] has no estimate.
+    /// Estimated bits per number. 0 if no other codec can be better. `None` if the codec cannot encode the column, or is
+    /// unlikely to be the best choice. Never called with an empty column. A codec of [`READ_ONLY`] has no estimate.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }
-    /// Encodes the column. `None` if numbers outside of the sample do not suit the codec.
+    /// Encodes the column. `None` if this is impossible, for example because numbers outside of the sample do not suit the
+    /// codec.
     fn encode(&self, _: &Look<'_>) -> Option<Vec<u8>> {
         None
     }
@@ -141,11 +142,11 @@ static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at low effort, because its sample is not representative and encoding is cheap.
+/// The same for a short column at low effort, where encoding is cheap.
 const CANDIDATES_SHORT: usize = 3;
 /// Maximum number of values of a short column.
 const SHORT: usize = 512;
-/// Candidates are skipped if their estimate exceeds the best one by this factor.
+/// A candidate is usually skipped if its estimate is above the best one times this factor, plus 8 bytes for the column.
 const PROMISE_MAX: f64 = 1.5;
 
 /// All codecs of the format: those of [`LADDER`], those that compress the output of others, and those of [`READ_ONLY`].
@@ -162,7 +163,7 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of the codec with this name. Includes codecs that are no longer written, because settings may still name them.
+/// The tag of a codec of the ladder, or of a codec that is no longer written, because settings may still name it.
 pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
@@ -217,7 +218,8 @@ fn score(bytes: usize, codec: &dyn Codec) -> f64 {
     bytes as f64 * codec.slowness()
 }
 
-/// The estimates of all codecs in bits per number, best first. Only one estimate if no other codec can be better.
+/// The permitted codecs that can encode the column, best first, each with its estimate in bits per number, multiplied by its
+/// slowness. Only one codec if no other one can be better.
 fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];
     for codec in LADDER.iter().filter(|codec| look.encoding.codecs.has(codec.tag())) {
@@ -328,7 +330,7 @@ mod tests {
         ]
     }
 
-    /// Special words among ordinary floats.
+    /// A NaN, an infinity, -0.0, or a float next to one of these.
     fn holes(n: u64) -> u64 {
         [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY][n as usize % 4].to_bits() + n / 4
     }

@@ -8,8 +8,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Ordered;
 
-/// Bits per number. If the estimate of another codec is not above this, the floats represent integers or decimals, and
-/// encoding those takes less space.
+/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this. The floats are then probably
+/// integers or decimals, and encoding those takes less space.
 const PAYS_ABOVE: f64 = 16.0;
 
 /// The rank of a float among all floats, as a signed integer. All bits of a negative float except the sign are inverted. The

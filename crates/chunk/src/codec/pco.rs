@@ -15,7 +15,8 @@ pub(super) struct Pco;
 
 /// Minimum number of values. Below it, the tables cost more than they save.
 const COUNT_MIN: usize = 24;
-/// Minimum estimate of `ans`, bits per number. Below it, each integer is a single token of `ans`, so bins cannot be better.
+/// For integers: minimum estimate of `ans`, bits per number. Below it, most integers are tokens of `ans` without extra bits,
+/// so bins can hardly be better.
 const BITS_MIN: f64 = 4.5;
 
 fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Eight bytes per number: for columns that no other codec makes smaller.
+//! Eight bytes per number: for columns that no other codec makes smaller by a sixteenth.
 
 use tacho_model::ValueType;
 

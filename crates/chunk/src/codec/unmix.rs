@@ -9,7 +9,7 @@ use crate::bytes::Reader;
 
 pub(super) struct Unmix;
 
-/// Number of values that are checked before the whole column is tried.
+/// Number of values at the start of the column that show whether the codec helps.
 const PROBE: usize = 64;
 
 /// Whether the numbers are clearly more ordered when the mixing is undone.

@@ -12,8 +12,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Xor;
 
-/// Bits per number. If the estimate of another codec is not above this, the floats represent integers or decimals, and
-/// encoding those takes less space.
+/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this. The floats are then probably
+/// integers or decimals, and encoding those takes less space.
 const PAYS_ABOVE: f64 = 6.0;
 
 /// Bits in which each word differs from the previous one. The first word is compared with 0.

@@ -10,7 +10,7 @@ pub(super) struct Zstd;
 
 /// Minimum number of values. Below it, a frame takes more than it saves.
 const COUNT_MIN: usize = 16;
-/// Bits per number. If the estimate of another codec is not above this, that codec is good enough.
+/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this.
 const PAYS_ABOVE: f64 = 16.0;
 
 impl Codec for Zstd {
@@ -22,7 +22,7 @@ impl Codec for Zstd {
         "zstd"
     }
 
-    /// Estimated by compressing the sample. Skipped if other codecs already make the numbers small.
+    /// Estimated by compressing the sample.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         let barred = !matches!(look.encoding.compression, Compression::Auto | Compression::Zstd);

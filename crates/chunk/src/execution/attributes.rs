@@ -47,7 +47,7 @@ impl Slot {
 pub enum AttributeData {
     Text(Arc<str>),
     Integer(i64),
-    /// The first and last eight bytes of a text that is a UUID in lower case with hyphens.
+    /// A text that is a UUID in lower case with hyphens: the first and the last eight bytes of the UUID.
     Id([u64; 2]),
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn parse_id(text: &str) -> Option<[u64; 2]> {
 mod tests {
     use super::*;
 
-    /// Converts a text and displays the result.
+    /// Checks that a text gets this form, and is displayed and restored unchanged.
     fn check(text: &str, form: Form) {
         let data = AttributeData::new(&AttributeValue::Text(text.into()));
         assert_eq!((data.form(), data.to_string().as_str()), (form, text));

@@ -30,7 +30,7 @@ pub struct ExecutionBlock {
     pub(super) values: Vec<AttributeData>,
     range: TimeRange,
     calls: usize,
-    /// Memory on the heap that is not in the vectors above, bytes.
+    /// Estimated memory on the heap of the items of tables and of the attribute values, bytes.
     heap_bytes: usize,
     scratch: Scratch,
 }
@@ -259,7 +259,7 @@ impl ExecutionBlock {
         records <= CHUNK_RECORDS_MAX && events <= CHUNK_EVENTS_MAX
     }
 
-    /// Estimated memory in use, bytes.
+    /// Estimated memory in use for rows, for columns, and for the contents of the tables, bytes.
     pub const fn bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.len() * size_of::<Row>()
@@ -267,7 +267,7 @@ impl ExecutionBlock {
             + self.values.len() * size_of::<AttributeData>()
     }
 
-    /// Estimated memory that is allocated for rows and columns, used or not, bytes.
+    /// Like [`Self::bytes`], with the memory that is allocated for rows and columns and not yet used.
     pub const fn room_bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.capacity() * size_of::<Row>()

@@ -36,7 +36,7 @@ pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<Execut
     Ok(block)
 }
 
-/// Trace ids of all segments. The other columns are not decoded.
+/// Trace ids of all segments. Decodes only the columns of trace ids and span bases.
 pub(crate) fn traces(header: &Header, mut columns: Columns<'_>) -> Result<Vec<TraceId>, Error> {
     let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
     columns.skip_to(Role::Base)?;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashMapExt};
 
-/// A table of distinct items. Items are stored once; the index contains only hashes.
+/// A table of items. The index contains only their hashes.
 #[derive(Clone, Debug)]
 pub(super) struct Interner<T> {
     items: Vec<T>,

@@ -1,5 +1,5 @@
-//! Does a chunk have an attribute with an accepted value? Decodes the tables of the attributes and the values of one key, but no
-//! times, ids or shapes. If no segment has the key, only the keys are decoded.
+//! Does a chunk have an attribute with an accepted value? Decodes the keys, the layouts, and the columns with values of the
+//! key, but no times, ids or shapes. If the table of keys lacks the key, only this table is decoded.
 
 use super::attributes::{AttributeData, Form, Layout, Slot};
 use super::block::ExecutionBlock;

@@ -1,4 +1,5 @@
-//! What is a segment without its times? It is a shape. A shape is computed once and used for all rows with this shape.
+//! What are the calls and events of a segment without their times? A shape. It is computed once and used for all rows with
+//! this shape.
 
 use std::hash::{Hash, Hasher};
 
@@ -34,7 +35,7 @@ pub struct Call {
     pub enter: Option<u32>,
     /// Index of the exit event; `None` if the call is still open at the end.
     pub exit: Option<u32>,
-    /// Whether the call exited with an exception.
+    /// Whether the call failed (see [`EventKind::ExitFailed`]).
     pub failed: bool,
 }
 
@@ -120,7 +121,7 @@ impl Shape {
     }
 }
 
-/// Indexes are u32 to keep shapes small. Both limits are far below 2^32.
+/// Appends a call that is made while `open` calls are open, and returns its index. Indexes are u32 to keep shapes small.
 #[expect(clippy::cast_possible_truncation, reason = "at most SEGMENT_CARRIED_MAX + SEGMENT_EVENTS_MAX calls")]
 fn enter(calls: &mut Vec<Call>, open: &[u32], operation: OperationIndex, at: Option<u32>) -> u32 {
     let call = calls.len() as u32;

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn first_events_have_their_own_group() {
+    fn times_of_zero_have_their_own_group() {
         check(3, &[0, 5, 0, 6], &[0, 1, 0, 1]);
     }
 

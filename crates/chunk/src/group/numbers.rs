@@ -1,5 +1,5 @@
-//! How are the numbers of a header stored in few bytes? As integers. Floats are stored as multiples of a power of ten if
-//! that is exact. The numbers of a column are stored as differences from its minimum.
+//! How are the numbers of a header stored in few bytes? As integers. Floats are stored as decimal numbers, if that is exact:
+//! an integer and a number of decimals. The statistics of a column are stored as differences from its minimum.
 
 use tacho_model::{Value, ValueType};
 
@@ -7,11 +7,11 @@ use crate::Error;
 use crate::bytes::{Reader, put_varint, put_varint128, put_zigzag128, unzigzag};
 use crate::stats::{Stats, Sum, from_word, to_word};
 
-/// The number of decimals that marks a column with floats that are stored unchanged.
+/// The number of decimals that marks a column whose floats are stored unchanged in the header.
 pub(super) const RAW: u8 = 15;
-/// Floats above this number are whole, and are not converted to integers.
+/// 2^53: limit on the absolute value of an integer that represents a float.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
-/// Powers of ten that are exact in f64.
+/// Powers of ten by number of decimals. All of them are exact in f64.
 const POWERS: [f64; RAW as usize] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 
@@ -42,7 +42,7 @@ fn to_integer(value: Value, decimals: u8) -> Option<i128> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "values above 2^53 are refused, rounded or not")]
+#[expect(clippy::cast_precision_loss, reason = "results above 2^53 are refused")]
 fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
     let whole = i64::try_from(m).ok().map(|m| m as f64).filter(|whole| whole.abs() <= WHOLE_MAX);
     let quotient = whole.zip(power(decimals)).map(|(whole, power)| whole / power);

@@ -39,7 +39,7 @@ pub struct PackedSamples {
         reason = "most series have no block, and this field is part of every series"
     )]
     blocks: Option<Box<Vec<u8>>>,
-    /// Number of blocks. Stored here so that it can be read without following the pointer.
+    /// Number of blocks. It cannot be computed from the length of `blocks`, because blocks differ in length.
     count: u32,
     ordered: bool,
 }

@@ -10,7 +10,7 @@ pub const BLOCK: usize = 128;
 
 /// Differences between the neighbours of a block, mod 2^64.
 pub(super) type Steps = [i64; BLOCK - 1];
-/// The packed numbers of a block: distances of the steps from the lowest one, or changed bits.
+/// The numbers that a block packs: distances of the steps from the lowest one, or changed bits.
 pub(super) type Numbers = [u64; BLOCK - 1];
 
 /// Differences between the neighbours of a full block.

@@ -11,9 +11,9 @@ use crate::codec::{decimal, integer};
 enum Form {
     /// Steps between the words.
     Words,
-    /// Steps between integers that are stored as `f64`.
+    /// Steps between integers. The words are these integers as `f64`.
     Whole,
-    /// Steps between integers. The `f64` are these integers divided by 10 to the power of the parameter.
+    /// Steps between integers. The words are these integers as `f64`, divided by 10 to the power of the parameter.
     Decimal,
     /// Bits in which neighbours differ, shifted right by the parameter.
     Xor,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_keep_their_type_unless_they_overflow() {
+    fn aggregates_of_integers_are_integers_except_averages_and_overflowing_sums() {
         let columns = check(Values::I64(&[4, 1, 3, -9, 2, 2]));
         assert_eq!(columns[0], ValueColumn::F64(vec![4.0, 2.0, -9.0, 2.0]));
         for (column, wanted) in columns[1..6].iter().zip([
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_series_are_refused() {
+    fn invalid_series_and_steps_are_refused() {
         let sum =
             |at: &[i64], step| aggregate(at, Values::I64(&[1, 2]), Aggregation { step, how: Aggregate::Sum });
         let refused = |at: &[i64], step| sum(at, step).unwrap_err();

@@ -1,5 +1,5 @@
-//! Is this series a counter? Rates are computed from differences of counters. An error that is small relative to a value
-//! may therefore be as large as a rate.
+//! Is this series a counter? Rates are computed from differences of counters. An error that is small relative to the values
+//! may be as large as their difference.
 //!
 //! A slow counter is constant in most chunks, and a short part of a counter that often restarts looks like any other
 //! series. It is therefore not possible to prove that a series is a counter. But some series are provably gauges: their
@@ -26,7 +26,7 @@ pub const DESCENTS_MIN: u64 = 64;
 const CHANGES_A_DESCENT: u64 = 8;
 /// Maximum size of a descent, in multiples of the usual rise.
 const DESCENT_RISES: f64 = 2.0;
-/// Maximum value after a restart at 0, in multiples of the usual rise. It is the rise in half of an interval.
+/// Maximum value after a restart at 0, in multiples of the usual rise: a counter rises by this in half of an interval.
 const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series with this name is a counter by convention.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_falls_as_it_rises_is_a_gauge() {
+    fn a_series_with_many_falls_like_its_rises_is_a_gauge() {
         assert!(is_gauge(&values(1_000, |n, _| (n as f64 / 50.0).sin())));
         assert!(is_gauge(&values(1_000, |n, _| 1e9 + (n as f64 / 50.0).sin())));
         assert!(is_gauge(&values(1_000, |_, noise| noise)));
@@ -144,7 +144,10 @@ mod tests {
             ("restarts to 0", values(10_000, |n, _| rising(n % 30))),
             ("restarts often", values(10_000, |n, _| (n % 3) as f64)),
             ("flag", values(10_000, |_, noise| noise % 2.0)),
-            ("restarts to a tenth less", values(10_000, |n, _| 1e6 + rising(n) - (n / 50) as f64 * 100.0)),
+            (
+                "falls by 100 at each 50th value",
+                values(10_000, |n, _| 1e6 + rising(n) - (n / 50) as f64 * 100.0),
+            ),
             ("restored one behind", values(10_000, |n, _| (n - n / 10 * 2) as f64)),
             ("no numbers", vec![f64::NAN; 1_000]),
             ("a heap", values(10_000, |n, noise| 1e6 + (n % 100) as f64 * 1e4 + noise)),

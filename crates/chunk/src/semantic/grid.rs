@@ -18,7 +18,7 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// The interval for a value that is not finite. Such a value is kept and does not affect the lines.
+    /// The interval for a value that is not finite. Such a value is kept and does not restrict the lines.
     const FREE: Self = Self { low: i64::MIN / 4, high: i64::MAX / 4 };
 
     /// The intersection.
@@ -43,7 +43,8 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents to try: the lowest one with a step of at most the smallest tolerance, and the next `finer` exponents.
+/// The exponents to try: the lowest one whose step is at most the smallest permitted change above 0, and the next `finer`
+/// exponents. Omits exponents with integers that exceed the limits.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);

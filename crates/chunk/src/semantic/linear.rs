@@ -1,5 +1,5 @@
-//! How are values changed so that they are on straight lines? While a signal rises, falls or is constant, each line needs
-//! only two numbers.
+//! How are values changed so that they are on straight lines? A line takes only two numbers, however many values are on
+//! it.
 
 use super::grid::{Grid, exponents};
 use super::trace::{Traced, meeting, parallel};

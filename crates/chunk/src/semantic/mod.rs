@@ -1,9 +1,10 @@
 //! How can samples be changed to take less space? The change is off by default. Rules enable it for series by their
 //! labels, with a limit on the error.
 //!
-//! All functions are pure functions from samples to samples. They replace numbers by others that the codecs of a chunk
-//! encode in fewer bytes. A reader decodes exactly the samples that were verified here. Each method is one file. Each
-//! result is compared with the original and with the lossless form. If it is not smaller, the original is kept.
+//! The methods are pure functions from samples to samples. They replace numbers by others that the codecs of a chunk
+//! encode in fewer bytes. A reader decodes exactly the samples that were verified here. Each method is one file. A result
+//! is kept only if it is within the tolerance and takes fewer bytes than the unchanged numbers. An aggregation is always
+//! applied.
 //!
 //! Path of one sample. Before: `store` merges small chunks into a large one and applies the policy of the series. After:
 //! `encode_group`.
@@ -55,7 +56,7 @@ impl Default for Semantic {
 pub enum Kept {
     /// The series may be a counter, and differences of counters must stay exact.
     Counter,
-    /// The simplified form is not smaller.
+    /// No simplified form within the tolerance is smaller.
     NotSmaller,
 }
 
@@ -96,8 +97,8 @@ impl Semantic {
     }
 }
 
-/// Simplifies samples as permitted if that saves space. `life` is the known movement of the series. Values of a possible
-/// counter are not changed.
+/// Aggregates samples if that is requested, then changes times and values as permitted if that saves space. `life` is the
+/// known movement of the series. Values of a possible counter are only aggregated.
 ///
 /// # Errors
 /// If the settings are invalid, if there are not as many values as times, or if times are not strictly ascending.

@@ -52,8 +52,9 @@ fn binary(values: &[f64], share: f64) -> Vec<f64> {
     values.iter().map(one).collect()
 }
 
-/// Rounds to a multiple of an odd number. With a relative tolerance, rounds to a multiple of a power of two instead, so
-/// that values of similar size are rounded to multiples of the same number.
+/// Rounds to a multiple of the largest number that keeps the tolerance: twice the bound plus 1. With a relative tolerance,
+/// rounds to a multiple of the largest power of two up to this number, so that values of similar size are rounded to
+/// multiples of the same number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -3,13 +3,13 @@
 //! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) omits a time if its distance from the previous
 //! one is almost the last stored distance. The reader repeats the stored distance, so errors may add up. Here, each time
 //! is chosen within the bound around the original time. No error is therefore larger than the bound, even if the bound is
-//! larger than the period. Two forms are tried, and the one with the smaller encoded size is kept: distances that change
-//! from time to time ([`meeting`]), and a constant period with corrections ([`parallel`]).
+//! larger than the period. Two forms are tried, and the one with the smaller encoded size is kept: runs of equal distances
+//! ([`meeting`]), and a constant period with corrections ([`parallel`]).
 //!
 //! A sample with a changed time may be sent again with its original time. The copy must be distinguishable from the
 //! neighbours of the sample and from a new sample. No time therefore moves half way to a neighbour, so that the changed
 //! time nearest to an original belongs to the same sample. No time moves by more than a quarter of the usual distance. A
-//! new sample that fills a gap between two samples is therefore further away from both.
+//! new sample that fills a gap between two samples is therefore further away from both than a copy is from its sample.
 
 use tacho_model::{Timestamp, ValueType};
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_above_the_period_keeps_times_distinguishable() {
+    fn a_large_bound_keeps_times_distinguishable() {
         let at = series(7, 100, -30, 30, false);
         for bound in [60, 100, 1_000, 1_000_000, u64::MAX] {
             let (moved, error) = compact_times(&at, bound);

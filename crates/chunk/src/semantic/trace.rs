@@ -11,8 +11,8 @@ pub(super) struct Traced {
     pub(super) lines: usize,
 }
 
-/// Lines that meet. Each line starts at the end of the previous one. It ends when no integer slope reaches the next
-/// interval (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear
+/// Lines that meet. Each line starts at the end of the previous one. It ends when no integer slope reaches both its
+/// intervals and the next one (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear
 /// Approximation of Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`. No slope is
 /// below `slope_min`.
 ///

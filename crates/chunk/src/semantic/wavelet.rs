@@ -5,9 +5,9 @@
 use super::grid::{Grid, exponents};
 use crate::loss::Tolerance;
 
-/// Number of bisections of the threshold. The result is precise to a millionth of the signal's range.
+/// Number of bisections of the threshold. The threshold is precise to a millionth of the signal's range.
 const HALVINGS: usize = 20;
-/// Additional decimals of the grid, compared to the tolerance.
+/// Number of finer grids that are tried, each with one decimal more.
 const FINER: u8 = 1;
 
 /// For each grid, the column that results from the largest threshold with which every value stays
@@ -21,7 +21,8 @@ pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> 
     exponents(values, tolerance, FINER).filter_map(best).collect()
 }
 
-/// The values, extended to a power of two. A value that is not finite is replaced by the previous value.
+/// The values, extended to a power of two. A value that is not finite is replaced by the previous finite value, or by the
+/// first finite value if there is no previous one.
 fn filled(values: &[f64]) -> Vec<f64> {
     let mut last = values.iter().copied().find(|value| value.is_finite()).unwrap_or_default();
     let carry = |value: &f64| {

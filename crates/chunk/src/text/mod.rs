@@ -1,7 +1,7 @@
 //! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! The codecs form a ladder, like the codecs of numbers (`codec/mod.rs`). Each codec is one file and one line in
-//! [`LADDER`], or in [`READ_ONLY`] if it is no longer written.
+//! The codecs form a ladder, like the codecs of numbers (`codec/mod.rs`). Each codec is one element of [`LADDER`], or of
+//! [`READ_ONLY`] if it is no longer written.
 //!
 //! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
 //! encodes texts within its output with the ladder.
@@ -96,7 +96,7 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// Tags and names of the codecs, other than plain, that an encoder may choose if no compression is requested.
+/// Tags and names of the codecs, other than plain, that an encoder may choose with `Compression::Auto`.
 pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     let written = LADDER.iter().map(|codec| (codec.tag(), codec.name()));
     written.filter(|(tag, _)| ![plain::TAG, compressed::LZ4.tag(), compressed::GZIP.tag()].contains(tag))

@@ -11,7 +11,7 @@ pub struct Column {
     pub bytes_max: f64,
 }
 
-/// A random walk with steps from normal(0, 1), limited to 0 to 100. Load generators use it for percentages.
+/// A random walk between 0 and 100 with steps from normal(0, 1). Load generators use it for percentages.
 pub fn walk(rng: &mut Rng, count: usize) -> Vec<f64> {
     let mut level = rng.unit() * 100.0;
     let mut step = || {

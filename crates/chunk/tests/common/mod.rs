@@ -44,7 +44,7 @@ pub fn word() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Columns that suit the specialised codecs.
+/// Arbitrary columns, and columns that suit the specialised codecs.
 pub fn column() -> impl Strategy<Value = Vec<u64>> {
     let len = 1usize..400;
     prop_oneof![

@@ -1,5 +1,5 @@
-//! Which parts of a text vary between texts? Numbers, ids and words with digits ([`numbers`]). For texts that do not repeat
-//! after this cut, all words ([`words`]).
+//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). In texts that do not repeat after this cut,
+//! almost all words ([`words`]).
 
 use std::ops::Range;
 
@@ -17,7 +17,8 @@ const TIME_BYTES_MIN: usize = 8;
 /// Finds the slots of a text, in order. Returns false if there are too many.
 pub(super) type Cut = fn(&[u8], &mut Vec<Range<usize>>) -> bool;
 
-/// Slots are numbers, ids, and words with digits. All other words are fixed.
+/// Slots are numbers (also those within a word), ids, and words with many changes between digits and letters. All other text
+/// is fixed.
 pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let mut at = 0;
@@ -34,9 +35,9 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     true
 }
 
-/// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed,
-/// because it usually names the subject of the text. This cut suits texts with many different names and few common
-/// words.
+/// Slots are all words between spaces, without surrounding punctuation, and the numbers of dates and times. Only the first
+/// word without a digit is fixed, because it usually names the subject of the text. This cut suits texts with many different
+/// names and few common words.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);
@@ -65,7 +66,7 @@ fn is_core(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/_-$".contains(byte)
 }
 
-/// Whether a word is a date or a time, such as `2026-11-22` or `03:17:29,005`. Each number of such a word gets a slot.
+/// Whether a word looks like a date or a time, such as `2026-11-22` or `03:17:29,005`. Each number of such a word gets a slot.
 fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_except_the_first_is_a_slot() {
+    fn every_word_except_the_first_without_a_digit_is_a_slot() {
         let check = |text, expect: &[&str]| check(words, text, expect);
         check("", &[]);
         check("  ", &[]);

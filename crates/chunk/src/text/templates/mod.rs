@@ -25,7 +25,7 @@ pub(super) struct Templates;
 
 /// Marks a slot in a template. A text that contains this byte cannot have a template.
 const SLOT: u8 = 0x11;
-/// Limit on templates. Bounds the columns of a chunk with texts that never repeat.
+/// Limit on templates. It bounds the columns of a chunk, because each slot of a template has a column.
 const TEMPLATES_MAX: usize = 4_096;
 /// Minimum number of texts per template. Below it, the headers of the slots' columns take more than a template saves.
 const ROWS_MIN: usize = 16;
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_do_not_repeat_have_no_templates() {
+    fn few_nested_or_unique_texts_have_no_templates() {
         let lines: Vec<String> = (0..2_000).map(|n| format!("{n} {}", "x ".repeat(n % 1_000))).collect();
         let strings: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
         assert_eq!(Templates.encode(&strings, 0, &Encoding::default()), None);
