@@ -5,7 +5,7 @@
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
 //! | lock by the operating system | objects in `locks/`, each renewed by its process, and valid for ten minutes after that |
 //!
-//! Files are sent and received in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
+//! Files of 8 MiB or more are sent in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.
 
 use std::io::{self, Read};
@@ -156,7 +156,7 @@ impl Place for S3 {
         }
     }
 
-    /// Removals are durable at once. What the caller does next relies on them, and on the lock.
+    /// Removals are durable at once, so this only confirms the lock, on which the caller's next steps rely.
     fn settle(&self, _: &str) -> Result<()> {
         self.confirm_lock()
     }
