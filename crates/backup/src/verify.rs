@@ -36,7 +36,8 @@ pub struct Verified {
 ///
 /// # Errors
 /// `Invalid` if a backup or the repository does not exist; `Locked` while a backup is made or pruned; `Version` or `Corrupt` for
-/// the format file; `Io`; the error of `work.check`. Damage of records and objects is no error: it is in the result.
+/// the format file; `Io` or `Unavailable` if the repository cannot be listed or reached; the error of `work.check`. The result
+/// states which records and objects are damaged or cannot be read.
 pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Result<Verified> {
     let _lock = repository.lock(Lock::Shared)?;
     repository.check_format()?;

@@ -28,7 +28,7 @@ use crate::hash::{Hash, Hasher};
 const INCOMING: &str = "incoming";
 /// Bytes of one part of an upload. S3 requires at least 5 MiB, and at most 10,000 parts.
 const PART_BYTES: usize = 8 << 20;
-/// Limit on parts that are sent at the same time.
+/// Limit on parts that are sent at the same time. The last part of a file may be sent in addition.
 const PARTS_MAX: usize = 2;
 /// Longest wait for the next bytes of an object.
 const READ_TIME_MAX: Duration = Duration::from_secs(60);
