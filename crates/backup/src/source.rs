@@ -46,8 +46,8 @@ impl Source {
     /// has none, `check_at_rest` detects a use afterwards.
     ///
     /// # Errors
-    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files or a symbolic link that is not permitted;
-    /// `Io` if it cannot be read.
+    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files, or a symbolic link that is not
+    /// permitted; `Io` if it cannot be read.
     pub fn at_rest(data: &Path) -> Result<Self> {
         let (mut locks, mut unlocked) = (Vec::new(), Vec::new());
         for folder in ["", "chunks", "journal"].map(|name| data.join(name)) {

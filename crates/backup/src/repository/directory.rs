@@ -28,7 +28,7 @@ impl Directory {
         Self { path }
     }
 
-    /// Checks that a folder, and each folder above it in the repository, is a real directory. Returns `false` if one does not exist.
+    /// Checks that a folder, and each folder above it in the repository, is a real directory. Returns `false` if one is missing.
     fn has_folder(&self, folder: &str) -> Result<bool> {
         let mut path = self.path.clone();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
