@@ -28,7 +28,8 @@ pub struct Restored {
 /// # Errors
 /// `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory; `Locked`
 /// while a backup is made or pruned; `StorageFull` if `to` has no space left; `Corrupt` if the record or an object is missing or
-/// has other bytes; `Io` if a file cannot be read or written; the error of `work.check`.
+/// has other bytes; `Version` if a newer version wrote the record; `Io` if a file cannot be read or written; `Unavailable` if a
+/// bucket cannot be reached; the error of `work.check`.
 pub fn restore(repository: &Repository, record: &Record, to: &Path, work: &mut Work<'_>) -> Result<Restored> {
     let to = std::path::absolute(to).map_err(|e| Error::io("find", to, e))?;
     let directory = beside(&to)?;

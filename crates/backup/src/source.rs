@@ -42,10 +42,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// A directory that no server uses. It cannot be opened for writing until the source is dropped.
+    /// A directory that no server uses. Its lock files prevent that it is opened for writing before the source is dropped. If it
+    /// has none, `check_at_rest` detects a use afterwards.
     ///
     /// # Errors
-    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files; `Io` if it cannot be read.
+    /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files, or a symbolic link that is not
+    /// permitted; `Io` if it cannot be read.
     pub fn at_rest(data: &Path) -> Result<Self> {
         let (mut locks, mut unlocked) = (Vec::new(), Vec::new());
         for folder in ["", "chunks", "journal"].map(|name| data.join(name)) {
@@ -174,8 +176,9 @@ impl OpenFile {
 /// The length of a file that a backup contains; `None` for any other file or directory.
 ///
 /// # Errors
-/// `Invalid` if the file is a symbolic link. Only `tacho.toml` may be one, because administrators make such links. All others
-/// would be followed with the rights of this process, which may be more than those of the server.
+/// `Invalid` if a file that a backup contains is a symbolic link, because the link would be followed with the rights of this
+/// process, which may be more than those of the server. Exceptions: `tacho.toml`, because administrators make such links, and
+/// dangling links, which count as other files.
 fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     let path = data.join(name);
     let failed = |e| Error::io("read", &path, e);

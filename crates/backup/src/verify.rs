@@ -16,7 +16,7 @@ pub struct Fault {
     /// Whether the repository does not have the object.
     pub is_absent: bool,
     pub reason: Error,
-    /// The verified backups that cannot be restored because of this fault.
+    /// Those of the requested backups that cannot be restored because of this fault.
     pub backups: Vec<Id>,
 }
 
@@ -27,8 +27,8 @@ pub struct Verified {
     pub objects: u64,
     pub bytes: u64,
     pub faults: Vec<Fault>,
-    /// Objects that no backup needs: rests of interrupted backups, which a prune removes. `None` if a record is unreadable,
-    /// because it may need any object.
+    /// Number of objects that no backup needs, left by interrupted backups and prunes; the next prune removes them. `None` if a
+    /// record is unreadable, because it may need any object.
     pub unused: Option<u64>,
 }
 
@@ -36,7 +36,8 @@ pub struct Verified {
 ///
 /// # Errors
 /// `Invalid` if a backup or the repository does not exist; `Locked` while a backup is made or pruned; `Version` or `Corrupt` for
-/// the format file; `Io`; the error of `work.check`. Damage of records and objects is no error: it is in the result.
+/// the format file; `Io` or `Unavailable` if the repository cannot be listed or reached; the error of `work.check`. The result
+/// states which records and objects are damaged or cannot be read.
 pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Result<Verified> {
     let _lock = repository.lock(Lock::Shared)?;
     repository.check_format()?;

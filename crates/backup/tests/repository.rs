@@ -277,7 +277,7 @@ fn damaged_objects_are_named_and_never_restored() {
         ("cannot open", &|| symlink(&secret, &path).unwrap()),
         ("cannot open", &|| fs::create_dir(&path).unwrap()),
         ("cannot open", &|| {
-            // Another process, such as mkfifo, would inherit the locks of the other tests until it runs its program.
+            // Without `mkfifo`: its new process would hold the locks of the other tests until it runs the program.
             let mode = rustix::fs::Mode::RUSR;
             rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         }),
@@ -414,7 +414,7 @@ fn symbolic_links_are_not_followed_except_for_the_settings() {
 }
 
 #[test]
-fn files_that_are_changed_in_place_are_read_again_and_permissions_are_left_out() {
+fn files_that_are_changed_in_place_are_read_again_and_files_that_permit_losses_are_left_out() {
     let place = Place::new();
     place.create().unwrap();
     let path = place.data.join("chunks/MANIFEST");

@@ -38,7 +38,7 @@ fn write(name: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// A chunk with the first column in `tests/common/columns.rs` that this codec can encode.
+/// A chunk with the first column in `tests/common/columns.rs` that the encoder encodes with this codec.
 fn encoded(name: &str, encoding: &Encoding) -> Option<Vec<u8>> {
     let at: Vec<i64> = (0..COUNT as i64).map(|n| n * 1_000_000_000).collect();
     columns::all(COUNT).iter().find_map(|column| {

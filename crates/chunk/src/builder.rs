@@ -1,5 +1,5 @@
-//! How do columns become a chunk? Each column is encoded with the best codec (`codec/`, `text/`) when it is added. `finish`
-//! then writes the header and the columns.
+//! How do columns become a chunk of version 1 (entries, executions)? Each column is encoded with the best codec (`codec/`,
+//! `text/`) when it is added. `finish` then writes the header and the columns.
 //!
 //! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
 //! `chunk.rs` decodes entries with `entries.rs`, which encodes entries with the [`Builder`].

@@ -9,8 +9,8 @@ use crate::stats::{Stats, Sum, to_word};
 use crate::values::{ValueColumn, Values};
 use crate::{Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_executions, encode_group};
 
-/// Limit on the error of an f64 sum, in units of its rounding error. The format permits "an ulp or two" for any order of
-/// the values.
+/// Permitted error of an f64 sum, as a multiple of the rounding error that `is_sum` estimates. It is above the "ulp or two"
+/// that the format states for any order of the values.
 const SUM_ULPS: f64 = 4.0;
 
 /// Damaged parts of a chunk whose other parts can be used.
@@ -78,7 +78,7 @@ impl Chunk<'_> {
     }
 
     /// Returns the chunk of samples without the columns of these members. Values, times and error bounds of the other columns
-    /// do not change. `None` if no column is left, or if a column cannot be decoded.
+    /// do not change. `None` if no column is left, or if the times or a column that is left cannot be decoded.
     pub fn without(&self, dropped: &[u16]) -> Option<Vec<u8>> {
         let header = self.header();
         let at = self.times().ok()?.to_vec();

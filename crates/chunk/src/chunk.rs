@@ -20,8 +20,9 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) const GROUP_VERSION: u8 = 2;
 /// Version of chunks of executions: version 1 with filters between header and columns.
 pub(crate) const FILTER_VERSION: u8 = 3;
-/// Number of bytes before the header, in versions 1 and 3, and in version 2. Version 2 has no checksum of the body.
+/// Number of bytes before the header in versions 1 and 3.
 pub(crate) const PREFIX_BYTES: usize = 20;
+/// The same in version 2, which has no checksum of the body.
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 
 /// A chunk with a decoded and checked header. The records are still encoded.
@@ -75,8 +76,8 @@ impl<'a> Chunk<'a> {
     }
 
     /// Byte ranges of a chunk of samples: the header, and the columns that are needed for the samples of some members in
-    /// `range`. The ranges are in order, with gaps between them. `front` is the start of the chunk. `None` if `front` is
-    /// too short, or if the chunk has no checksum per column.
+    /// `range`. The ranges are in order, with gaps between them. `front` is the start of the chunk. `None` if `front` does
+    /// not have the whole header or is damaged, or if the chunk has no checksum per column.
     pub fn parts(
         front: &[u8],
         range: TimeRange,
@@ -137,8 +138,8 @@ impl<'a> Chunk<'a> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
 
-    /// Values of one member, one per time. `None` if the chunk does not have the member. Reads only the bytes of this
-    /// column.
+    /// Values of one member, one per time. `None` if the chunk does not have the member. In version 2, reads only the
+    /// bytes of this column.
     pub fn values(&self, member: u16) -> Result<Option<ValueColumn>, Error> {
         self.values_in(member, 0..self.header.count)
     }
@@ -173,7 +174,7 @@ impl<'a> Chunk<'a> {
         self.header.filters.as_ref().map(|info| Filters::open(info, self.filters)).transpose()
     }
 
-    /// The trace ids of the segments, in order. Decodes only these columns.
+    /// The trace ids of the segments, in order. Decodes only the columns that determine them.
     pub fn execution_traces(&self) -> Result<Vec<TraceId>, Error> {
         execution::traces(&self.header, self.columns(Kind::Execution)?)
     }

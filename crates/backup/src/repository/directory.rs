@@ -28,7 +28,7 @@ impl Directory {
         Self { path }
     }
 
-    /// Checks that a folder is a real directory. Returns `false` if it does not exist.
+    /// Checks that a folder, and each folder above it in the repository, is a real directory. Returns `false` if one is missing.
     fn has_folder(&self, folder: &str) -> Result<bool> {
         let mut path = self.path.clone();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
@@ -139,7 +139,7 @@ impl Place for Directory {
     fn lock(&self, lock: Lock) -> Result<Guard> {
         match lock {
             Lock::Exclusive => Ok(Box::new(DirectoryLock::acquire(&self.path)?)),
-            // A shared lock changes nothing, because the repository may be on a read-only medium.
+            // A shared lock writes no file, because the repository may be on a read-only medium.
             Lock::Shared => Ok(Box::new(DirectoryLock::share(&self.path)?)),
         }
     }
@@ -160,7 +160,7 @@ impl NewFile<'_> {
     /// The hash of the bytes on disk.
     fn read_back(&self) -> io::Result<Hash> {
         let mut file = open_no_link(&self.path)?;
-        // Without the pages of the cache, the bytes come from the disk. The advice may have no effect.
+        // Asks the system to drop the cached pages, so that the bytes come from the disk. This may have no effect.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         let (mut hasher, mut part) = (Hasher::default(), vec![0; PART_BYTES]);
         loop {

@@ -5,7 +5,7 @@
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
 //! | lock by the operating system | objects in `locks/`, each renewed by its process, and valid for ten minutes after that |
 //!
-//! Files are sent and received in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
+//! Files of 8 MiB or more are sent in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.
 
 use std::io::{self, Read};
@@ -28,7 +28,7 @@ use crate::hash::{Hash, Hasher};
 const INCOMING: &str = "incoming";
 /// Bytes of one part of an upload. S3 requires at least 5 MiB, and at most 10,000 parts.
 const PART_BYTES: usize = 8 << 20;
-/// Limit on parts that are sent at the same time.
+/// Limit on parts that are sent at the same time. The last part of a file may be sent in addition.
 const PARTS_MAX: usize = 2;
 /// Longest wait for the next bytes of an object.
 const READ_TIME_MAX: Duration = Duration::from_secs(60);
@@ -156,7 +156,7 @@ impl Place for S3 {
         }
     }
 
-    /// Removals are durable at once. What the caller does next relies on them, and on the lock.
+    /// Removals are durable at once, so this only confirms the lock, on which the caller's next steps rely.
     fn settle(&self, _: &str) -> Result<()> {
         self.confirm_lock()
     }

@@ -30,7 +30,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// upload.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 
-/// Makes clients. Each request has its own connection: requests are few, and most of them are long.
+/// Makes clients. Each request has its own connection, because a backup sends only a few requests for each object.
 #[derive(Clone)]
 pub struct Connector {
     tls: TlsConnector,

@@ -1,8 +1,8 @@
 //! The lock of a repository in a bucket: an object in `locks/` that its process writes again every minute.
 //!
 //! Other processes remove a lock that is older than [`LEASE`], and may then remove objects. A process that was suspended for
-//! longer must not continue. So the time since the last renewal decides, by a clock that also advances while the machine
-//! sleeps, and a lock that has expired or was removed is never written again.
+//! longer must not continue. So it checks the time since its last renewal, by a clock that also advances while the machine
+//! sleeps, and never writes a lock again that has expired or was removed.
 //!
 //! ```text
 //!     0 s   the lock is written, and again every 60 s
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_another_process_removed_is_not_written_again_and_nothing_is_written_without_it() {
+    fn a_lock_that_another_process_removed_is_not_written_again_and_no_file_gets_its_name_without_it() {
         let (place, store, _) = bucket();
         let _guard = place.lock(Lock::Exclusive).unwrap();
         let own = own(&place);

@@ -1,4 +1,4 @@
-//! How are gains shown? As tables in Markdown: first the whole corpus, then each set.
+//! How are gains shown? As tables in Markdown: the size of each set, then the gains on the whole corpus, then those on each set.
 
 use std::fmt::Write;
 
@@ -110,7 +110,7 @@ fn gain(without: f64, all: f64) -> f64 {
     if all > 0.0 { (without / all - 1.0) * 100.0 } else { 0.0 }
 }
 
-/// The value with two decimals, or an empty text for no change.
+/// The value with two decimals, or an empty text if it would be rounded to zero.
 fn percent(value: f64) -> String {
     if value.abs() < 0.005 { String::new() } else { format!("{value:.2}") }
 }

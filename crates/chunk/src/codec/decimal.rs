@@ -25,7 +25,7 @@ const PROBE: usize = 8;
 #[expect(clippy::cast_possible_truncation, reason = "decoding is compared")]
 pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
     if exponent == 0 {
-        // This case also converts numbers above 2^52, for which the sum below would be rounded.
+        // This case also converts numbers of 2^51 and more, for which the sum below may be inexact.
         return whole(word).map(u64::cast_signed);
     }
     let power = POWERS.get(usize::from(exponent))?;

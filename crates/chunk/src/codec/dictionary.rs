@@ -10,7 +10,7 @@ use crate::bytes::{Reader, put_varint};
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
-/// Bits per number. If the estimate of another codec is not above this, a table is not better.
+/// Bits per number. At fast effort, a table is tried only if all earlier estimates are above this.
 const PAYS_ABOVE: f64 = 2.0;
 /// Minimum number of values. Below it, a table takes more than it saves.
 const COUNT_MIN: usize = 16;

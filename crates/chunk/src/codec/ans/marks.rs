@@ -1,8 +1,9 @@
 //! From which positions can a column be read? From each mark, which stores the state of the decoder. There is one mark
 //! every [`STRIDE`] tokens.
 //!
-//! A chunk covers a day, but most queries cover an hour. Without marks, all values before the hour would have to be
-//! decoded. A mark takes about 10 bytes. A column of 8,192 numbers has three marks, about one percent of its size.
+//! With a sample every ten seconds, a full chunk covers almost a day, but most queries cover an hour. Without marks, all values
+//! before the hour would have to be decoded. A mark takes about 10 bytes. A column of 8,192 numbers has three marks, about one
+//! percent of its size.
 
 use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};

@@ -4,7 +4,7 @@
 //! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
 //! and tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all of
 //! them in parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens. Marks take
-//! 30 of these bytes (`marks.rs`). With marks, a reader of one hour does not decode the whole day.
+//! 30 of these bytes (`marks.rs`). With marks, a query for one hour does not decode all values before it.
 
 mod marks;
 mod table;
@@ -122,8 +122,8 @@ impl Tokens {
         for (state, token) in states.iter_mut().zip(rest) {
             leaving.push(encoder.step(state, *token));
         }
-        // Lanes have separate states, so their order within a group is irrelevant. Bits are emitted from the last token
-        // to the first.
+        // From here on, `leaving` goes from the last token to the first. The rest could be encoded forwards, because each of its
+        // tokens has its own state.
         leaving.reverse();
         let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
         let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);

@@ -134,7 +134,7 @@ fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
 /// One state of the decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// For the tokens that are literals (`tokens.rs`): what to add to the centre of the column's plan to get the number.
+    /// For the tokens that are literals (`tokens.rs`): what to add to the centre of the column's plan to get the difference.
     /// Unused for other tokens.
     pub(super) step: i32,
     /// The next state before `bits` bits of the stream are added.
