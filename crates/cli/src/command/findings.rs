@@ -1,4 +1,5 @@
-//! Formats the findings of `tacho check` and `tacho repair`: as text grouped by file, or as one JSON object for each finding.
+//! Formats the findings of `tacho check`, `tacho repair` and `tacho restore`: as text grouped by file, or as one JSON object for
+//! each finding.
 
 use std::fmt::Write;
 
@@ -11,7 +12,8 @@ use tacho_store::check::{Finding, Findings, Lost, Severity, time};
 
 use crate::terminal::progress;
 
-/// Limit on the findings shown for one file. `--json` prints all findings that were kept.
+/// Limit on the findings shown for one file in the text. `--json` of `tacho check` and `tacho repair` prints all findings that
+/// were kept.
 const PER_FILE_MAX: usize = 20;
 
 /// The findings as text, grouped by file. `omitted`: number of findings that were counted but not kept.
@@ -105,7 +107,7 @@ pub fn json(finding: &Finding) -> Value {
     })
 }
 
-/// Runs a check or a repair with a progress bar.
+/// Runs `run` with a progress bar. `what`: the label of the bar.
 pub fn with_progress<T>(what: &str, run: impl FnOnce(Progress<'_>) -> T) -> T {
     let bar = progress::bar(0, what);
     let result = run(&mut |read, total| {

@@ -68,8 +68,7 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
     let (store, _lock) = data_directory::open_read_only(&dir, Arc::new(SystemClock))
         .await
         .map_err(|e| ask::unreadable(&dir, &e))?;
-    // `inspect` reads only some rows. `verify` reads all rows first, so that all damage is
-    // reported.
+    // `inspect` alone finds only a part of the damage. `verify` reads all rows, so that all damage is reported.
     store.verify().await.map_err(Failure::new)?;
     let report = inspect(&store, series).await.map_err(Failure::new)?;
     serde_json::to_value(report).map_err(Failure::new)

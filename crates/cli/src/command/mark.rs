@@ -28,7 +28,7 @@ pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
 /// Marks the place of an error in the query or selector `text`. If the error is about a name that must be quoted, adds the
 /// quoted name as a hint.
 pub fn in_promql(text: &str, failure: Failure) -> Failure {
-    // Other failures, such as network errors, are not about the text.
+    // Failures with another exit code, such as network errors, are not about the text.
     let is_about_text = failure.exit_code() == Failure::usage("").exit_code();
     let name = odd_name(text, failure.message()).filter(|_| is_about_text);
     let failure = in_text(text, failure);
@@ -61,8 +61,8 @@ fn line(text: &str, place: Place) -> Option<&str> {
     text.split('\n').nth(place.line.checked_sub(1)?)
 }
 
-/// Finds a name that must be quoted, such as `cpu.load` from the header of a file. It is either the whole text, or the word at
-/// the place of the error.
+/// Finds a name in the text that must be quoted, such as `cpu.load`, the name of an imported column. It is either the whole
+/// text, or the word at the place of the error.
 fn odd_name<'a>(text: &'a str, message: &str) -> Option<&'a str> {
     let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
     let is_plain = |c: char| c == '_' || c.is_alphanumeric();
@@ -72,7 +72,7 @@ fn odd_name<'a>(text: &'a str, message: &str) -> Option<&'a str> {
     let place = Place::of_message(message)?;
     let line = line(text, place)?;
     let at = line.char_indices().nth(place.column.checked_sub(1)?)?.0;
-    // All other characters end the word.
+    // A word has letters, digits, `_`, `:` and `.`.
     let ends = |c: char| !(is_plain(c) || matches!(c, ':' | '.'));
     let start = line[..at].char_indices().rfind(|(_, c)| ends(*c)).map_or(0, |(at, c)| at + c.len_utf8());
     let end = line[at..].find(ends).map_or(line.len(), |length| at + length);

@@ -1,4 +1,4 @@
-//! The command line: one file for each command.
+//! The command line: one module for each command, and modules that several commands use.
 
 mod agents;
 mod ask;

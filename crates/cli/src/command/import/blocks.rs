@@ -14,10 +14,10 @@ pub trait Blocks {
     /// The position after the blocks returned so far. `None` if rows cannot be parsed without the rows before them.
     fn mark(&self) -> Option<Mark>;
 
-    /// Resumes at a mark of an earlier run. Returns false if the checksum shows that the file has changed since that run.
+    /// Resumes at a mark of an earlier run. Returns false if the mark does not match the file, because the file has changed.
     fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
 
-    /// Position in the uncompressed file, bytes. For Parquet, the number of rows that this run has read.
+    /// Position in the uncompressed file, bytes. For Parquet, the number of rows before the position.
     fn offset(&self) -> u64;
 
     /// Describes records that are missing in the file. Known when all blocks are read.
@@ -26,9 +26,10 @@ pub trait Blocks {
     }
 }
 
-/// A block, and the bytes of its rows. For Parquet, values that identify the rows.
+/// A block, and the text of its rows.
 pub struct Part {
     pub block: Block,
+    /// The bytes of all rows of the block. For Parquet, only the broken rows, as JSON lines.
     pub text: Vec<u8>,
 }
 

@@ -66,7 +66,8 @@ impl Checkpoint {
         Some(format!("{MAGIC}{:016x}\n{text}", xxh3_64(text.as_bytes())).into_bytes())
     }
 
-    /// Decodes a checkpoint. `None` when it is damaged or belongs to another import. Then all files are read again.
+    /// Decodes a checkpoint. `None` when it is damaged, belongs to another import, is ahead of the state, or the file of broken
+    /// rows does not match it. Then all files are read again.
     pub fn decode(bytes: &[u8], state: &State, rejects: Option<&Path>) -> Option<Self> {
         let (head, text) = std::str::from_utf8(bytes).ok()?.split_once('\n')?;
         let sum = u64::from_str_radix(head.strip_prefix(MAGIC)?, 16).ok()?;
@@ -85,7 +86,7 @@ impl Checkpoint {
 }
 
 impl Start {
-    /// Whether the requested file of broken rows contains the broken rows before the checkpoint.
+    /// Whether the requested file of broken rows, if any, has at least the length that it had at the checkpoint.
     fn has_rejects(&self, wanted: Option<&Path>) -> bool {
         match (wanted, &self.rejects) {
             (None, _) => true,

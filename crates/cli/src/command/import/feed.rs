@@ -41,7 +41,7 @@ pub struct Feed {
     pub files: Vec<PathBuf>,
     pub formats: Formats,
     pub rejects: Option<PathBuf>,
-    /// Number of bytes read from the files, before decompression.
+    /// Number of bytes read or skipped in the files, before decompression. For the progress bar.
     pub read: Arc<AtomicU64>,
     /// Set to end the feed early.
     pub stop: Arc<AtomicBool>,
@@ -86,7 +86,8 @@ impl Feed {
         Self { files, formats, rejects, read, stop, checkpoint_every: checkpoint::EVERY }
     }
 
-    /// Reads all files and passes every block to `sink`, until `sink` returns false.
+    /// Reads all files and passes every block to `sink`, until `sink` returns false or `stop` is set. Returns whether all files
+    /// were read to their ends.
     pub fn each(&self, findings: &mut Findings, sink: impl FnMut(Step<'_>) -> bool) -> Result<bool, Failure> {
         self.from(None, findings, sink)
     }

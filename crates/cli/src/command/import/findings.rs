@@ -15,9 +15,9 @@ use super::early::{Counted, Early};
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
-/// Limit on the reported text columns.
+/// Limit on the reported columns without numbers.
 const COLUMNS_NAMED_MAX: usize = 20;
-/// Limit on the reported doubts.
+/// Limit on the reported doubts about how files are read, and on the reported doubts about whole files.
 const DOUBTS_NAMED_MAX: usize = 5;
 
 /// Findings about all files of an import.
@@ -34,7 +34,7 @@ pub struct Findings {
     doubts: u64,
     pub rows: u64,
     pub broken: u64,
-    /// Number of the broken rows whose other values are imported.
+    /// Number of broken rows that are imported without their broken values.
     #[serde(default)]
     partly: u64,
     /// The first broken rows, with their files and reasons.
@@ -68,7 +68,7 @@ impl Findings {
         Self { quiet: true, ..Self::default() }
     }
 
-    /// Reports how a file is read, unless an earlier file was read the same way.
+    /// Reports how a file is read, unless an earlier file was read the same way, and the doubts about it.
     pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>, columns: Vec<String>) {
         self.has_several_headers |= self.files > 0 && self.columns != columns;
         self.columns = columns;
@@ -158,7 +158,7 @@ impl Findings {
         }
     }
 
-    /// Describes how to import the file of broken rows, which has no header line.
+    /// The end of a message: the file of broken rows has no header line, and `--columns` can replace it.
     fn header_told(&self) -> String {
         let names = self.columns.join(",");
         let is_plain =
@@ -173,7 +173,7 @@ impl Findings {
         }
     }
 
-    /// Prints one line per text column, however many rows it has.
+    /// Prints one line for each column without numbers, for at most [`COLUMNS_NAMED_MAX`] columns.
     fn print_texts(&self) {
         for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
             let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
@@ -188,7 +188,7 @@ impl Findings {
         }
     }
 
-    /// `3 broken rows: 1 is skipped, 2 are partly imported`
+    /// For example `3 broken rows: 1 is skipped, 2 are partly imported`.
     pub fn broken_told(&self) -> String {
         let is = |count| if count == 1 { "is" } else { "are" };
         let rows = units::counted(self.broken, "broken row", "broken rows");

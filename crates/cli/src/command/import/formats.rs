@@ -152,7 +152,7 @@ impl Formats {
         Err(super::without_parquet(&format!("{} cannot be read", path.display())))
     }
 
-    /// Labels that every series of a file gets.
+    /// Labels for all series of a file. The name of `--name` applies only to series without a name of their own.
     fn base(&self, path: &Path) -> Result<Vec<(String, String)>, String> {
         let reading = &self.reading;
         let file = path.file_name().map_or("".into(), |name| name.to_string_lossy());
@@ -164,8 +164,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// The first given option that sets names, labels or kind of the series and has no effect on this format, and the name of
-    /// the format. The caller reports an error, because without the option the series would be wrong.
+    /// The first given option for names, labels or kind of the series, if this format does not support such options, and the
+    /// name of the format. The caller reports an error, because the series would be wrong without the option.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,
@@ -227,7 +227,8 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A note for a file with one value column, if no option names its series: the series has the name of the column.
+/// A note for a file with a single value column that has a general name such as `value`, if no option names the series: the
+/// series has the name of the column.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);

@@ -41,7 +41,7 @@ use formats::Format;
 
 /// Import files of records into a server or a data directory
 ///
-/// The format of a file is detected by its name and first bytes, and gzip by its first bytes. Before it reads a CSV file,
+/// The format of a file is detected by its name and first bytes, and gzip by its first bytes. Before it reads a file,
 /// the command prints how it interprets the file; with --dry-run it stores nothing. Broken rows are reported and skipped.
 ///
 /// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes the import and

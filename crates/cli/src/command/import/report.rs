@@ -10,7 +10,7 @@ use super::state::Refused;
 use super::verify::Verdict;
 use crate::failure::Failure;
 
-/// Checks that all records of the files were stored.
+/// Fails if the store refused records, if rows are broken, or if texts in columns without numbers were skipped.
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));

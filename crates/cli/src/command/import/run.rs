@@ -28,9 +28,9 @@ use crate::failure::Failure;
 use crate::signal;
 use crate::terminal::progress;
 
-/// Number of pieces that are prepared while another piece is sent.
+/// Number of prepared pieces that can wait in the channel while another piece is sent.
 const AHEAD: usize = 3;
-/// Interval at which the state is saved.
+/// The state is saved after a piece if the last save is at least this long ago.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
 /// Limit on the records that a dry run prints.
 const SHOWN: usize = 3;

@@ -101,7 +101,7 @@ impl Source {
         Ok(source)
     }
 
-    /// A checksum of the head and of the part before the current position, which detects changes in these parts.
+    /// A checksum of the head and of the [`STRETCH_BYTES`] before the current position. It detects changes only there.
     pub fn check(&self) -> u64 {
         xxh3_64_with_seed(&self.tail, self.head)
     }

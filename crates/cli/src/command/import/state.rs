@@ -30,9 +30,9 @@ pub struct State {
     pub now: Timestamp,
     /// Number of the last stored piece. 0 for none.
     pub seq: u64,
-    /// File that contains the end of that piece.
+    /// File of that piece.
     pub file: PathBuf,
-    /// Position in this file after the block of that piece, as `Blocks::offset` counts it.
+    /// Position in the file after the block of that piece, as `Blocks::offset` counts it.
     pub offset: u64,
     /// Tally of all pieces up to that piece.
     pub samples: Tally,
@@ -217,7 +217,7 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
     }
 }
 
-/// A number that differs between processes. It need not be unpredictable.
+/// A number that differs between calls and between processes. It need not be unpredictable.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -23,7 +23,7 @@ pub struct Table {
     check: u64,
 }
 
-/// A file with a counter of the bytes read.
+/// A file, and a counter of the bytes read, without the headers of pages.
 struct Input {
     file: File,
     length: u64,

@@ -31,7 +31,8 @@ pub struct Verdict {
     pub entries: Tally,
     /// Number of sent samples that a later sample with the same time replaced.
     pub replaced: u64,
-    /// The series that differ: name, sent records, stored records.
+    /// The series that differ: name, tally of the sent records without those that the store need not keep, tally of the stored
+    /// records.
     pub differing: Vec<(String, Tally, Tally)>,
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,

@@ -14,7 +14,8 @@ use crate::terminal::table::{Align, Table};
 
 /// Switch probes of running programs on and off
 ///
-/// A rule applies to the methods that match its pattern, in one service or in all; the last matching rule decides.
+/// A rule applies to the methods that match its pattern, in all agents or those of one service or instance; the last
+/// matching rule decides.
 /// Rules take effect immediately and override the settings of the agents. A new rule replaces the rule with the same
 /// pattern and scope. Without --keep a rule applies until it is removed or the server stops.
 #[derive(clap::Args)]
@@ -188,7 +189,6 @@ impl Clear {
     }
 }
 
-/// The scope of a rule.
 fn scope(rule: &Value) -> String {
     match (ask::text(rule, "service"), ask::text(rule, "instance")) {
         ("", "") => "all agents".into(),

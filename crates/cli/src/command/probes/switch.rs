@@ -61,8 +61,8 @@ impl Switch {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Adds the rule. Returns the rule as stored by the server, the agents in its scope, and the agents' reports before the
-    /// rule was added.
+    /// Adds the rule. Returns the server's answer with the stored rule, the agents in the scope of the rule, and their reports
+    /// before the rule was added.
     async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
         let client = self.server.client()?;
         let before = self.before(&client).await?;
@@ -89,7 +89,7 @@ impl Switch {
         Ok(agents.map(|agent| (ask::text(agent, "session").to_owned(), agent["probes"].clone())).collect())
     }
 
-    /// Waits until all agents have responded, or until the time is over. Returns the agents.
+    /// Waits until no agent is `waiting`, or until the time is over. Returns the agents. Silent agents are not waited for.
     async fn answers(&self, client: &Client, rule: u64) -> Result<Vec<Value>, Failure> {
         let begun = Instant::now();
         let rule = rule.to_string();

@@ -66,7 +66,7 @@ impl Verdict {
     }
 }
 
-/// Warns about a pattern that matches no method or all methods, because this is probably a mistake.
+/// Warns about a pattern that matches no method of any agent, or all methods of one, because this is probably a mistake.
 fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
@@ -92,8 +92,8 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// Whether the rule stops the recording of all methods that the agent recorded before. Such a rule is probably not intended.
-/// A rule that adds methods, or that matches only methods that were not recorded, does not stop any recording.
+/// Whether the rule decides all methods that the agent watches, and some of them were recorded in more detail before: each
+/// call, or for a rule that switches off, also aggregates. Such a rule is probably not intended.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_for_all_methods_causes_a_warning_with_their_number() {
+    fn a_rule_that_matches_everything_or_reduces_all_recording_causes_a_warning() {
         let check = |state: &str, pattern: &str, matched: u64, before: &Before, expect: &[&str]| {
             let rule = json!({ "id": 7, "state": state, "pattern": pattern });
             let agents = [agent("shop", "follows", matched, 10, "")];

@@ -163,7 +163,7 @@ fn parquet_files_resume_at_any_checkpoint() {
 }
 
 #[test]
-fn a_changed_file_is_not_resumed() {
+fn changes_in_the_head_or_right_before_the_checkpoint_prevent_resuming() {
     let csv = csv(120_000);
     for (changed, expect) in [(0, false), (csv.len() / 2, true), (1_048_000, false)] {
         let place = Place::new(&[("a.csv", &csv)], &[]);
@@ -196,5 +196,8 @@ fn a_checkpoint_that_does_not_match_is_ignored() {
     other.job = "other".into();
     assert!(place.taken_up(&other, &bytes, seq).is_none());
     std::fs::write(place.rejects(), "").unwrap();
-    assert!(place.taken_up(&state, &bytes, seq).is_none(), "the file of broken rows is missing");
+    assert!(
+        place.taken_up(&state, &bytes, seq).is_none(),
+        "a checkpoint is used although the file of broken rows is too short"
+    );
 }
