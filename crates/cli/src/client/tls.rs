@@ -71,7 +71,7 @@ fn file(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// The failure of a handshake.
+/// A failure of TLS: in the handshake, or after it if the server refuses the certificate of the client.
 pub fn refused(authority: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("no TLS connection to {authority}: {error}"));
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
