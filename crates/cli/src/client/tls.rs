@@ -17,8 +17,8 @@ use crate::failure::Failure;
 
 /// Variable that names the file of certificate authorities that are trusted instead of the authorities of the system.
 pub const CA: &str = "TACHO_TLS_CA";
-/// Value of [`CA`] for the authorities of the system. This is the default here. Agents have no default, so their setting needs
-/// this value.
+/// Value of [`CA`] for the authorities of the system. Here it is the default. Agents use TLS only if `tls_ca` is set, so they
+/// need a value for these authorities.
 const SYSTEM: &str = "system";
 /// Variables that name the files of the client's certificate and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";

@@ -14,9 +14,9 @@ use crate::failure::Failure;
 /// Limit on the bytes of the jar's path. This path and the path of the settings must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
 
-/// Returns the path of the agent in the mount namespace of the process. If the process cannot read the original file, or a
-/// JVM cannot parse its path, copies the file into the /tmp of the process and returns the path of the copy. The copy is not
-/// removed, because the program reads classes from it while it runs.
+/// Returns the path of the agent in the mount namespace of the process. If the process cannot read the original file, or its
+/// path is too long or one that a JVM cannot parse, copies the file into the /tmp of the process and returns the path of the
+/// copy. The copy is not removed, because the program reads classes from it while it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
