@@ -1,4 +1,5 @@
-//! `tacho token`: makes, lists and revokes the tokens of a data directory. The server reads the file when it changes.
+//! `tacho token`: makes, lists, shows and revokes tokens in the file `tokens` of a data directory. A running server reads this
+//! file again when it changes.
 
 use std::path::{Path, PathBuf};
 

@@ -29,10 +29,11 @@ static FAULT: Mutex<Option<io::Error>> = Mutex::new(None);
 /// Writes, or keeps the error for [`fault`]. The command continues, because it may have effects other than its output.
 pub fn to_stdout(text: fmt::Arguments<'_>) {
     if cfg!(test) {
-        // Unit tests capture this output.
+        // The test harness captures only the output of the standard macros.
         return std::print!("{text}");
     }
-    // The whole text is written in one call, because the buffer of stdout holds only one line.
+    // The text is formatted first and then written in one call. If it were formatted into stdout, which is flushed at each line
+    // end, each line would be a system call.
     let written = io::stdout().lock().write_all(text.to_string().as_bytes());
     written.unwrap_or_else(note);
 }

@@ -12,7 +12,7 @@ use super::training::Training;
 use crate::command::mark;
 use crate::failure::Failure;
 
-/// Number of evaluations of each query, each at a different time.
+/// Number of random times at which each query is evaluated.
 const ASKED: u64 = 6;
 /// Number of steps of a range query.
 const STEPS: i64 = 144;
