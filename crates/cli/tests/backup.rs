@@ -328,7 +328,7 @@ fn a_running_server_is_backed_up_without_a_stop() {
 }
 
 #[test]
-fn snapshots_are_bounded_keep_removed_files_and_end_with_the_server() {
+fn snapshots_are_bounded_keep_removed_files_and_are_removed_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let server = Server::start(&data);

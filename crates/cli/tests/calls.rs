@@ -9,7 +9,7 @@ use tacho_lab::calls::{HEADER, Sender, Traces, When, rows};
 
 const START_S: i64 = 1_700_000_000;
 
-/// By service and operation: calls, failed calls, time, self time.
+/// By service and operation: calls, failed calls, time and self time in ns.
 type Figures = BTreeMap<(String, String), [u64; 4]>;
 
 /// The cells of a row. Only the operation has quotes.

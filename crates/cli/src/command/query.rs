@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::plot::{Line, clock, plot};
 use crate::terminal::table::{Align, Table};
 
-/// Default number of steps of a range, about as many as a terminal can show.
+/// Default number of steps of a range: a plot has this many columns of dots.
 const STEPS: i64 = 144;
 
 const WINDOW_OVER_TIME: &str = "over time each point is one value: apply a function such as rate or avg_over_time; at one moment \
@@ -198,7 +198,7 @@ fn values(result: &[Value]) -> Table<2> {
     table
 }
 
-/// The points of a series in an answer.
+/// The points of a series in an answer: Unix seconds and values.
 fn points(element: &Value) -> Vec<(f64, f64)> {
     let point = |p: &Value| Some((p[0].as_f64()?, p[1].as_str()?.parse().ok()?));
     ask::list(element, "values").iter().filter_map(point).collect()
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_list_times_and_data_read() {
+    fn costs_list_times_data_read_and_errors() {
         let mut stats = json!({
             "timings": {"execTotalTime": 0.0125, "execQueueTime": 0.0, "queryPreparationTime": 0.01, "innerEvalTime": 0.0025},
             "chunks": {"seen": 9, "skipped": 1, "summarised": 5, "decoded": 3},

@@ -126,7 +126,6 @@ impl Data {
         file::list(&self.path()).map_err(Failure::new)
     }
 
-    /// The record with this name.
     fn record(&self, name: &str) -> Result<Record, Failure> {
         let found = self.records()?.into_iter().find(|record| record.name == name);
         found.ok_or_else(|| unknown(name, &self.path()))

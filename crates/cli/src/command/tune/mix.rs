@@ -19,7 +19,6 @@ const STEPS: i64 = 144;
 /// Limit on the metrics of the default mix.
 const NAMES: usize = 4;
 
-/// The queries of a mix.
 pub struct Mix {
     pub plans: Vec<Plan>,
     /// The text of each query. `plans` has [`ASKED`] plans per query.

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_keeps_the_same_whole_hosts() {
+    fn the_same_seed_keeps_the_same_hosts_each_with_all_series() {
         let sample = |seed| {
             let mut gathered = Gathered::new(100, seed);
             for host in 0..20 {
