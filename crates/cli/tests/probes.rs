@@ -43,8 +43,8 @@ fn agents(server: &Server, query: &str) -> Vec<Value> {
     server.get(&format!("/api/v1/agents?{query}")).json()["data"]["agents"].as_array().unwrap().clone()
 }
 
-/// Connects an agent with 100 methods. It responds to each list of rules immediately. `methods` has patterns, each with the number
-/// of methods that its rule decides. A rule with another pattern cannot be applied. The thread returns the received lists.
+/// Connects an agent with 100 methods. It responds to each list of rules immediately. `methods` has patterns, each with the
+/// number of methods that its rule decides. A rule with another pattern cannot be applied. The thread returns the received lists.
 fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]) -> JoinHandle<Vec<Probes>> {
     let mut agent = Agent::connect(server.records, &controlled(session, service, "")).expect("server greets");
     let methods: HashMap<String, u64> =
