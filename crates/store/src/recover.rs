@@ -445,7 +445,8 @@ impl Recovery<'_> {
         let path = found.path.display();
         for (offset, reason) in &contents.damaged {
             if contents.is_one_header(*offset) {
-                tracing::error!(%path, reason, "one of two headers of the journal is damaged, nothing is lost, file will be kept");
+                let what = "one of two headers of the journal is damaged, nothing is lost, file will be kept";
+                tracing::error!(%path, reason, "{what}");
             } else {
                 tracing::error!(%path, offset, reason, "damaged journal record skipped, file will be kept");
             }

@@ -101,8 +101,8 @@ pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
     versioned::encode(&content).map_err(|error| error.to_string())
 }
 
-/// How to continue after the file was lost. While it is there and cannot be read, `tacho token add` changes nothing, so that a file
-/// of a newer version, or one that a user can mend, is not overwritten.
+/// How to continue with a file that cannot be read. `tacho token add` does not overwrite it, because it may be of a newer version
+/// or repairable.
 const REMEDY: &str = "restore it, or move it away and add new tokens with `tacho token add`";
 
 /// The records of the file.
