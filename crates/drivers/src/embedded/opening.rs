@@ -105,7 +105,7 @@ impl Segments {
     }
 
     /// Adds the quarantined files to the manifest, and removes from it those that an operator has taken out of the quarantine.
-    /// Deletes that hide rows of these files are then no longer kept.
+    /// Deletes that hide rows of a quarantined file are kept until the file is taken out.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
@@ -186,8 +186,8 @@ impl Segments {
         let bytes = file.length().map_err(failed)?;
         let crc = match known {
             Some(_) => Some(checksum(&**file, bytes).map_err(failed)?),
-            // A version without a manifest wrote the file. Its checksum stays unknown, because computing the checksums of all
-            // such files could mean reading hundreds of gigabytes.
+            // The manifest did not name the file, for example because a version without a manifest wrote it. The checksum stays
+            // unknown, because computing the checksums of all such files could mean reading hundreds of gigabytes.
             None => None,
         };
         self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });
@@ -280,7 +280,7 @@ impl Segments {
     }
 
     /// Writes a note about the missing end of a segment, before the manifest states that the segment has ended. Later starts
-    /// find only the note.
+    /// detect the loss only by the note.
     fn note_missing(&mut self, missing: Missing) -> Result<()> {
         if Mutation::MissingEndNotNoted.is_on() {
             return Ok(());
