@@ -174,7 +174,8 @@ impl Moments {
     fn join_scaled(&mut self, later: &Self) {
         let (values, off) = self.off(later);
         if let Some(step) = self.step_with(later) {
-            // In half steps, the distance between the two mean times equals the number of samples of both sets, so both cancel.
+            // In half steps, the distance between the two mean times equals the number of samples of both sets. So the factor
+            // `time / count` of `join_times` is 1.
             self.both = self.both.add(later.both).add(off);
             self.spacing = Spacing::Even { step };
         } else {

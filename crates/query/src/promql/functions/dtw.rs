@@ -12,7 +12,7 @@ use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};
 
-/// Default radius. A larger radius costs more time and gives a smaller error.
+/// Default radius. A larger radius costs more time and usually gives a smaller error.
 const RADIUS_DEFAULT: usize = 1;
 
 /// Limit on the matrix cells computed for one pair of windows at one resolution, 8 bytes each.
