@@ -181,6 +181,22 @@ async fn a_batch_larger_than_the_memory_budget_is_kept_in_parts() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_later_part_waits_for_memory_before_it_is_refused() {
+    let options = Options { seal_bytes: 20_000, open_bytes_max: 60_000, ..Options::default() };
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let bench = Bench::with(driver.clone(), options);
+    let store = bench.open().await;
+    driver.freeze();
+    let start = tokio::time::Instant::now();
+    let error = store.append(irregular("a", 8_000), None).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Full { .. }), "{error}");
+    assert!(error.to_string().contains("parts of the batch that are stored"), "{error}");
+    assert!(start.elapsed().as_secs() >= 30, "{:?}", start.elapsed());
+    assert_eq!(store.stats().batches_full, 1, "the attempts of the waiting part are not counted");
+    driver.thaw();
+}
+
 #[tokio::test]
 async fn the_failure_of_a_later_part_states_the_stored_parts_and_a_repetition_stores_all() {
     let disk = FaultyDisk::default();
