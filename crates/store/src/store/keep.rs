@@ -1,4 +1,4 @@
-//! How does an admitted batch reach the journal? As one batch, or in parts if it takes more memory than one batch may take.
+//! How does an admitted batch reach the journal? As one batch, or in parts if it takes more memory or bytes than one batch may take.
 //!
 //! Path of one record. Before: `intake.rs` removed the series that a limit refuses. After: `commit.rs` writes each part.
 
@@ -14,7 +14,7 @@ use crate::Result;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::Reservation;
 use crate::commit::{Append, Command, closed};
-use crate::parts::Parts;
+use crate::parts::{Cost, Parts};
 
 /// How long the later parts of a batch wait for memory, together. A sender that repeats the whole batch would need the same memory
 /// again. Less than the usual time limit of a request, because a request that ends without an answer states no reason.
@@ -31,13 +31,13 @@ impl Store {
     ) -> Result<Appended> {
         // Checked before the first part is stored.
         let arrival = Arrival::check(batch, origin)?;
-        let (bytes, bytes_max) = (arrival.bytes(), self.intake.batch_bytes_max());
-        if origin.is_some() || bytes <= bytes_max {
-            let memory = self.intake.reserve(bytes)?;
+        let max = Cost::max(self.intake.batch_bytes_max());
+        if origin.is_some() || Cost::of(&arrival).is_within(max) {
+            let memory = self.intake.reserve(arrival.bytes())?;
             return self.keep_whole(arrival, memory, chunks).await;
         }
         let until = Instant::now() + PATIENCE;
-        for (stored, part) in Parts::new(arrival.into_batch(), bytes_max).enumerate() {
+        for (stored, part) in Parts::new(arrival.into_batch(), max).enumerate() {
             let part = Arrival::new(Arc::new(part), None);
             let (bytes, no_chunks) = (part.bytes(), self.intake.chunks.hold(0));
             if stored == 0 {
