@@ -1,5 +1,5 @@
-//! Divides a batch that takes more memory than one batch of the journal may take, or more bytes than one record of the journal may
-//! have. Each record is in one part.
+//! Divides a batch that takes more memory than one batch of the journal may take, or more bytes than one record of the journal
+//! may have. Each record is in one part.
 //!
 //! The samples come before the entries, and these before the executions. So after a failure of a later part, a sender that
 //! repeats the batch replaces most records: samples replace themselves, but entries do not.

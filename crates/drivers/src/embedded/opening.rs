@@ -94,8 +94,9 @@ impl Segments {
         }
     }
 
-    /// Copies the end that [`Self::cut_torn`] cuts off to the quarantine. Must precede each change of the directory: `END` and the
-    /// manifest show that the end was acknowledged, and a start after a crash must not find it without them and without a copy.
+    /// Copies the end that [`Self::cut_torn`] cuts off to the quarantine. Must precede each change of the directory: `END` and
+    /// the manifest show that the end was acknowledged, and a start after a crash must not find it without them and without a
+    /// copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
         let known = self.manifest.files.get(&number);

@@ -61,6 +61,20 @@ impl Config {
         is_reachable && !self.is_safe(has_tokens)
     }
 
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        if self.http == self.records && self.http.0.port() != 0 {
+            return Err(ConfigError::OneAddress { address: self.http });
+        }
+        let has_tokens = access::file::is_used(&self.data);
+        if self.is_safe(has_tokens) || self.insecure_listen {
+            return Ok(());
+        }
+        let remedy = self.remedy(has_tokens);
+        let reachable =
+            [("http", self.http), ("records", self.records)].into_iter().find(|(_, at)| !at.is_loopback());
+        reachable.map_or(Ok(()), |(key, address)| Err(ConfigError::Exposed { key, address, remedy }))
+    }
+
     fn is_safe(&self, has_tokens: bool) -> bool {
         self.tls.as_ref().is_some_and(|files| has_tokens || files.client_ca.is_some())
     }
@@ -228,18 +242,7 @@ impl Settings {
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
-        if config.http == config.records && config.http.0.port() != 0 {
-            return Err(ConfigError::OneAddress { address: config.http });
-        }
-        let has_tokens = access::file::is_used(&config.data);
-        if !config.is_safe(has_tokens) && !config.insecure_listen {
-            let remedy = config.remedy(has_tokens);
-            for (key, address) in [("http", config.http), ("records", config.records)] {
-                if !address.is_loopback() {
-                    return Err(ConfigError::Exposed { key, address, remedy });
-                }
-            }
-        }
+        config.check_addresses()?;
         Ok(config)
     }
 }

@@ -1,4 +1,5 @@
-//! How does an admitted batch reach the journal? As one batch, or in parts if it takes more memory or bytes than one batch may take.
+//! How does an admitted batch reach the journal? As one batch, or in parts if it takes more memory or bytes than one batch may
+//! take.
 //!
 //! Path of one record. Before: `intake.rs` removed the series that a limit refuses. After: `commit.rs` writes each part.
 
@@ -16,8 +17,8 @@ use crate::budget::Reservation;
 use crate::commit::{Append, Command, closed};
 use crate::parts::{Cost, Parts};
 
-/// How long the later parts of a batch wait for memory, together. A sender that repeats the whole batch would need the same memory
-/// again. Less than the usual time limit of a request, because a request that ends without an answer states no reason.
+/// How long the later parts of a batch wait for memory, together. A sender that repeats the whole batch would need the same
+/// memory again. Less than the usual time limit of a request, because a request that ends without an answer states no reason.
 const PATIENCE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(20);
 
