@@ -1,8 +1,9 @@
 //! Starts and stops the server.
 //!
-//! The order of the start matters: first everything that may refuse the start without changing the directory (its lock, the
-//! rules for probes, the ports), then the store (which recovers the directory), then the listeners, then the line with their
-//! addresses. Until the store is open, connections are closed at once. Shutdown stops the listeners first, then the store.
+//! The order of the start matters: first the checks that may refuse the start and change nothing but the lock file (TLS files,
+//! the lock, the rules for probes, the ports), then the store (which recovers the directory), then the listeners, then the line
+//! with their addresses. Until the store is open, connections are closed at once. Shutdown stops the listeners first, then the
+//! store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -122,7 +123,7 @@ pub async fn run<S: Future<Output = ()>>(
     Ok(())
 }
 
-/// Reads the tokens, and logs warnings about unsafe settings.
+/// Reads the tokens, and logs warnings about unsafe settings. If `without_tokens` is set, first removes the file `tokens.used`.
 fn gate(config: &Config, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Result<Arc<Gate>, ServeError> {
     if config.without_tokens {
         let source = access::file::forget(&config.data);
