@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod listen;
 pub mod metrics;
 mod notices;
+mod port;
 pub mod read;
 mod received;
 pub mod record_types;

@@ -228,6 +228,9 @@ impl Settings {
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
+        if config.http == config.records && config.http.0.port() != 0 {
+            return Err(ConfigError::OneAddress { address: config.http });
+        }
         let has_tokens = access::file::is_used(&config.data);
         if !config.is_safe(has_tokens) && !config.insecure_listen {
             let remedy = config.remedy(has_tokens);
@@ -321,6 +324,13 @@ mod tests {
             &["FILE", "unknown key \"dta\"; did you mean \"data\"?", "line 1, column 1, "],
         );
         fails("\nhttp = 'here'", &[], &["FILE", "line 2", "\"here\" is not an address", "127.0.0.1:7070"]);
+        fails(
+            "http = '127.0.0.1:9'",
+            &[("TACHO_RECORDS", "localhost:9")],
+            &["http and records are both 127.0.0.1:9"],
+        );
+        let any = "http = '127.0.0.1:0'\nrecords = '127.0.0.1:0'";
+        assert!(check(any, &[], Settings::default()).is_ok());
         fails("requests_max = -1", &[], &["FILE", "line 1", "`requests_max = -1`", "a whole number from 0"]);
         fails(
             "\n\nbody_bytes_max = '16MB'",
