@@ -1,7 +1,7 @@
 //! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
 //!
 //! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
-//! An error names the value and its source, and gives a hint.
+//! An error names the setting, its place in the file or the environment, and what is allowed.
 //!
 //! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
 //! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.
@@ -120,7 +120,7 @@ pub struct History {
 }
 
 impl History {
-    /// The options of the store. Options without a setting have their defaults.
+    /// The options of the store. Options without a setting have their defaults, except `clock_bounds` and `sweep_first`.
     pub fn options(&self) -> Options {
         Options {
             series_max: self.series_max,
@@ -141,8 +141,8 @@ impl History {
     }
 }
 
-/// Default disk reserve: the size of one segment of the embedded driver. Rewriting a segment takes up to this space before
-/// the old segment is deleted.
+/// Default disk reserve: the size of one segment file of the embedded driver. Rewriting a segment file takes up to this space
+/// before the old one is deleted.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Default limit on an HTTP body, the same as in VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
@@ -256,7 +256,8 @@ fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
     if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
 }
 
-/// Merges the file (the given one, or `./tacho.toml` if it exists), `environment` and `flags`. Later sources take precedence.
+/// Merges the file, `environment` and `flags`. Later sources take precedence. The file is the given one, otherwise that of
+/// `TACHO_CONFIG`, otherwise `./tacho.toml` if it exists.
 pub fn load(
     file: Option<PathBuf>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -291,7 +292,7 @@ mod tests {
     use super::*;
 
     /// Builds a configuration from the text of a file, `KEY=value` pairs of an environment, and flags. Returns the message of an
-    /// error.
+    /// error, with `FILE` as the path of the file.
     fn check(file: &str, environment: &[(&str, &str)], flags: Settings) -> Result<Config, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");
