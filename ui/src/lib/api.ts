@@ -223,8 +223,8 @@ export interface ProbeRule {
   pattern: string;
   since: string;
   kept: boolean;
-  /** Numbers of connected agents: `told` received the rule, `answered` have reported on it, `faults` cannot apply it. `matched` is
-   * the number of methods that the rule decides in them. */
+  /** Numbers of connected agents: `told` received the rule, `answered` have reported on it, `faults` cannot apply it. `matched`
+   * is the number of methods that the rule decides in them. */
   agents: { told: number; answered: number; matched: number; faults: number };
 }
 
