@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the servers and the browser that the tests use, from Debian packages. If it cannot, it prints the missing
-# packages.
+# Installs the programs and Python libraries that the tests use, from Debian packages. If it cannot, it prints the missing
+# packages. The toolchains of Rust, Java and Node.js must be installed already.
 set -eu
 
 missing=""

@@ -47,7 +47,7 @@ def wide():
 
 
 def types():
-    """Columns of many types that can be times, values or labels."""
+    """Columns of many types. Most of them can be used as times, values or labels."""
     moments = [datetime.datetime(2026, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59)]
     seconds = [BEGIN, -1]
     return pa.table(

@@ -1,5 +1,5 @@
 //! The decoder of the line protocol never panics. The number of records and refused lines together is at most the number of
-//! bytes, and the place of a refused line is within the input.
+//! bytes. The column of a refused line is at most one after the last byte of the input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
-//! The decoders of chunk keys and of rows of the Meta table never panic, and need memory in proportion to the row. A
-//! decoded row is encoded to a row with the same content. An error of a session, a life or a
-//! tombstone names the row.
+//! The decoders of chunk keys and of rows of the Meta table never panic. The memory for a fact of the store or for a tombstone
+//! has a bound that depends on the bytes of the row. A decoded row is encoded to a row with the same content. An error of a
+//! session, a life or a tombstone names the row.
 #![no_main]
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use tacho_store::{Error, ErrorKind, Row, Table};
 
 /// Limit on the length of an error message.
 const MESSAGE_BYTES_MAX: usize = 1_000;
-/// Limit on the memory of the automatons of one pattern, bytes.
+/// Limit on the memory of the automata of one pattern, bytes.
 const PATTERN_BYTES_MAX: usize = 64 << 20;
 const FACTS: [&str; 7] = ["identity", "flushed", "stored", "named", "journals", "clock", "other"];
 
@@ -55,7 +55,7 @@ fn store_fact(row: &Row) {
     let fact = bounded(4_096 + 16 * row.value.len(), || decode_store_fact(row));
     let again = match fact {
         Err(error) => return check(&error, ""),
-        // An older version wrote the row: the store writes it again in its own form.
+        // A row of an older version is not compared: it is encoded with the current version.
         Ok(StoreFact::Identity { old: true, .. }) => return,
         Ok(StoreFact::Unknown) => return assert_eq!(row.clustering, b"other"),
         Ok(StoreFact::Identity { id, .. }) => identity_row(id),

@@ -1,5 +1,5 @@
 //! A connection of the native protocol never panics, whatever bytes arrive. The answers and the stored records do not
-//! depend on the places where the bytes are cut. All frames of the server can be decoded, in the order of the protocol.
+//! depend on the places where the bytes are cut. All frames of the server can be decoded, and have the order of the protocol.
 #![no_main]
 
 use std::net::Ipv4Addr;

@@ -16,7 +16,8 @@ const SECOND: i64 = 1_000_000_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([kind, step], text)) = bytes.split_first_chunk::<2>() else { return };
-    // The text is either the input itself, or one PromQL token per byte of it. With tokens, many inputs are almost valid.
+    // The query is either the rest of the input as text, or one PromQL token per byte of the rest. With tokens, many inputs are
+    // almost valid.
     let text = if kind & 2 == 0 {
         text.iter().map(|byte| piece(*byte)).collect()
     } else {
@@ -39,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = (ask(whole), ask(cut));
 });
 
-/// Tokens other than function names.
+/// Tokens other than names of functions and aggregations.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "x", "x", "x", "{__name__=~\".+\"}", "{a=\"1\"}", "[5m]", "[5m]", "[1m]", "[1h]", "[3m:30s]", "[2m:]", "[9y]", "(",

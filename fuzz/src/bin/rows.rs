@@ -1,5 +1,5 @@
-//! Decoders of rows never panic. A row that is reported as broken is always within the file. The result does not depend
-//! on the boundaries of blocks.
+//! Decoders of rows never panic. A row that is reported as broken is always within the file. The numbers of rows,
+//! broken rows and records do not depend on the boundaries of blocks; for the line protocol this is not checked.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ use tacho_ingest::time_text::TimeZone;
 fuzz_target!(|bytes: &[u8]| {
     let zone = TimeZone::UTC;
     check(JsonLines::new(zone.clone()), bytes);
-    // Different blocks of the line protocol are not compared, because the end of a faulty line depends on the error.
+    // The line protocol is not decoded in two blocks, because the error decides where a faulty line ends.
     alone(LineProtocol::new(Precision::Nanoseconds, 0), bytes);
     check(OpenMetrics::new(Exposition::OpenMetrics, 0), bytes);
     check(OpenMetrics::new(Exposition::Prometheus, 0), bytes);

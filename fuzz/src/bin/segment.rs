@@ -196,7 +196,8 @@ impl File {
     }
 }
 
-/// Reads a file row by row. All entries are rows of the file, and damaged places are in order and without intact rows.
+/// Loads a file as the driver does. If its rows are scanned, each entry has the place of a row in the file, and these rows and
+/// the damaged places do not overlap.
 fn read(bytes: &[u8], acknowledged: usize, ended: bool) {
     let known = (acknowledged > 0).then_some(Known {
         state: if ended { State::Ended } else { State::Growing },
@@ -299,7 +300,8 @@ fn start(file: &File, manifest: u8) {
     }
 }
 
-/// Writes a manifest that may be in the directory together with such a file.
+/// Depending on `kind`, writes a manifest that names the file, or `MANIFEST.lost` (which permits a start without a manifest), or
+/// nothing.
 fn write_manifest(path: &Path, file: &File, kind: u8) {
     let length = file.bytes.len() as u64;
     let known = match kind % 8 {

@@ -1,5 +1,5 @@
-//! Semantic compression never exceeds its error bounds, for any samples and settings. Its chunks decode to the verified
-//! values.
+//! Semantic compression without aggregation never exceeds its error bounds, for any samples and settings. With and without
+//! aggregation, a chunk of the reduced samples decodes to the same times and values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -70,7 +70,7 @@ fn samples(mut records: &[u8]) -> (Vec<i64>, Vec<u64>) {
     (at, words)
 }
 
-/// Error of a value in its unit: 0 if the value is equal bit for bit, infinite if it must not change.
+/// Error of a value in its unit: 0 if both are equal bit for bit, infinite if they differ and one of them is not finite.
 fn difference(before: Value, after: Value) -> f64 {
     match (before, after) {
         (Value::F64(a), Value::F64(b)) if a.to_bits() == b.to_bits() => 0.0,

@@ -1,5 +1,5 @@
 //! The decoders of four files never panic: rules for probes, record types, tokens, and the rules in `tacho.toml`. An accepted
-//! file of the first three is encoded again, and read with the same result. Memory is bounded by the size of the file.
+//! file of the first three is encoded again, and read with the same result. The bound on memory depends on the size of the file.
 #![no_main]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use tacho_fuzz::bounded;
 use tacho_server::config;
 use tacho_server::fuzzing::{record_types, rules, tokens};
 
-/// Limit on the memory of the automatons of the patterns of one token, bytes.
+/// Limit on the memory of the automata of all patterns in a file of tokens, bytes.
 const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 type Read = fn(&[u8]) -> Result<Vec<u8>, String>;

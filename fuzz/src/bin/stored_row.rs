@@ -1,4 +1,5 @@
-//! The decoders of stored rows never panic, whatever bytes a value has. A decoded row can be encoded and decoded again.
+//! The decoders of stored rows never panic, whatever bytes a value has. A decoded row
+//! can be encoded, and is then decoded with the same result.
 #![no_main]
 
 use bytes::Bytes;

@@ -24,7 +24,7 @@ fn stream(bytes: &[u8]) {
     }
 }
 
-/// The input as a control frame without checksum: a type byte, then the body. A decoded frame encodes to bytes that
+/// The input as one frame, without length and checksum: a type byte, then the body. A decoded frame encodes to bytes that
 /// decode to the same frame.
 fn control(bytes: &[u8]) {
     let [type_byte, body @ ..] = bytes else { return };

@@ -1,4 +1,4 @@
-// Moves and zooms the drawing of the graph by wheel and pointer.
+// Moves and zooms the drawing of the graph by wheel, pointer and arrow keys.
 import { useEffect, useRef } from 'preact/hooks';
 import { NODE_HEIGHT, NODE_WIDTH, zoomAt, type Camera, type Direction, type PlacedNode } from '../graph/layout';
 import type { Size } from '../lib/size';

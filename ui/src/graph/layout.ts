@@ -26,11 +26,11 @@ export interface Placed {
 /** Size of a node in the units of the drawing. */
 export const NODE_WIDTH = 252;
 export const NODE_HEIGHT = 56;
-/** The scale at which all text in a node is readable. */
+/** The smallest scale at which all text in a node is readable. */
 const NEAR = 0.8;
 
-/** The nodes with the largest total time (which includes their callees), and the edges between them. Always contains
- *  the selected node and its neighbours. */
+/** The `count` nodes with the largest total time (which includes their callees), the selected node and its neighbours, and
+ *  the edges between all of these. */
 export function busiest(graph: Graph, count: number, chosen: string | null): Graph {
   if (graph.nodes.length <= count) return graph;
   const sorted = [...graph.nodes].sort((a, b) => b.total_ns - a.total_ns);
@@ -118,7 +118,7 @@ export function zoomAt(camera: Camera, factor: number, at: Point): Camera {
   return { k, x: at.x - ((at.x - camera.x) * k) / camera.k, y: at.y - ((at.y - camera.y) * k) / camera.k };
 }
 
-/** Centres a point, at a scale that is readable. */
+/** Centres a point. Keeps the scale, but zooms in if the text would not be readable. */
 export function centred(camera: Camera, point: Point, width: number, height: number): Camera {
   const k = Math.max(camera.k, NEAR);
   return { k, x: width / 2 - point.x * k, y: height / 2 - point.y * k };

@@ -143,7 +143,7 @@ export interface Status {
   records_port?: number;
   /** Who may use the server; absent from responses of older servers. */
   access?: { tokens: 'none' | 'used' | 'broken'; exposed: boolean; warnings: string[] };
-  /** The following members describe the whole store. They are absent if the token of the user is confined. */
+  /** `data_dir`, `driver`, and from here on all members, which describe the whole store, are absent for a confined token. */
   series?: { sample: number; entry: number; execution: number };
   chunks?: number;
   chunk_bytes?: number;
@@ -223,7 +223,8 @@ export interface ProbeRule {
   pattern: string;
   since: string;
   kept: boolean;
-  /** Results of the connected agents. */
+  /** Numbers of connected agents: `told` received the rule, `answered` have reported on it, `faults` cannot apply it. `matched`
+   * is the number of methods that the rule decides in them. */
   agents: { told: number; answered: number; matched: number; faults: number };
 }
 

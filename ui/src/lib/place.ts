@@ -9,7 +9,7 @@ export interface Place {
   params: URLSearchParams;
 }
 
-/** Values to set; null or '' removes a parameter, a list repeats it. */
+/** Values to set; null, undefined or '' removes a parameter, and a list sets it once for each element. */
 export type Changes = Record<string, string | number | null | undefined | string[]>;
 
 export function parsePlace(hash: string): Place {

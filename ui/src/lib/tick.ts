@@ -1,7 +1,8 @@
 // Refreshes parts of the page that show the current state.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** A counter that rises periodically while the page is visible and no request is running, and on each call of `next`. */
+/** A counter that rises periodically while the page is visible and `busy` is false, and on each call of `next`. The caller sets
+ * `busy` while a request is running. */
 export function useTick(milliseconds: number): { tick: number; next: () => void; busy: { current: boolean } } {
   const [tick, setTick] = useState(0);
   const busy = useRef(false);

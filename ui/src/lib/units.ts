@@ -9,8 +9,8 @@ export type Unit = 'duration' | 'bytes' | 'rate' | 'count' | 'percent' | 'number
 /** Shown for a missing value. */
 export const NONE = '–';
 
-/** Three significant digits, at most three after the point, without trailing zeros there: 1.24, 12.4, 124, 0.012. Callers scale
- * values of 1000 and more. */
+/** Three significant digits, at most three after the point, without trailing zeros there: 1.24, 12.4, 124, 0.012. From 1000
+ * on, all digits before the point. */
 export function digits(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
@@ -78,7 +78,7 @@ export function number(value: number | null | undefined): string {
   return digits(value);
 }
 
-/** Every digit, thousands separated by a narrow space. */
+/** The number, rounded to an integer, with all digits; thousands are separated by a narrow space. */
 export function grouped(value: number): string {
   return Math.round(value)
     .toString()

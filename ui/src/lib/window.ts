@@ -9,7 +9,7 @@ export type { WindowState };
 
 const now = new Store(Date.now() / 1000);
 
-/** Moves "now" forward. A page whose range ends now repeats its requests. */
+/** Moves "now" to the current time. A page with a range up to now repeats its requests. */
 export function refreshNow(): void {
   now.set(Date.now() / 1000);
 }
@@ -35,7 +35,7 @@ export function setRange(range: string): void {
   change({ range, from: null, to: null }, 'keep');
 }
 
-/** A fixed window, for example drawn on a chart; at least 10 ms wide. */
+/** Sets a fixed window, for example one that was selected by dragging on a chart; it becomes at least 10 ms wide. */
 export function setFixed(start: number, end: number): void {
   const last = Math.max(end, start + 0.01);
   change({ range: null, from: start.toFixed(3), to: last.toFixed(3) }, 'keep');

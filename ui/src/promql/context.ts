@@ -17,7 +17,7 @@ interface Open {
 
 interface Scan {
   open: Open[];
-  /** The last word and its position; null after other characters than blanks. */
+  /** The last word and its position, if only blanks follow it. */
   word: { text: string; from: number; to: number } | null;
   /** Text and start of a string that the cursor is in. */
   quoted: { text: string; from: number } | null;

@@ -2,7 +2,7 @@
 import type { CallNode, Span } from '../lib/api';
 import type { TreeRow } from './tree';
 
-/** A bar. `start` and `width` are in the unit of the whole (ns), `row` counts from the top. */
+/** A bar. `start` and `width` are in ns, `row` counts from the top. */
 export interface Frame {
   start: number;
   width: number;
@@ -16,7 +16,8 @@ export interface View {
   end: number;
 }
 
-/** Frame i belongs to `rows[i]`. A span concurrent with its sibling (another thread) is drawn in the next free row. */
+/** Frame i belongs to `rows[i]`. A span that begins before an
+ * earlier span of its row ends (another thread) is drawn in the next free row. */
 export function traceFrames(rows: readonly TreeRow[]): Frame[] {
   const ends: number[] = [];
   const frames: Frame[] = [];

@@ -56,7 +56,7 @@ test('marks are under the chart and show their text, and the table lists them', 
   await close();
 });
 
-test('a record written in a call links to its trace', async () => {
+test('an entry with a trace id links to the trace', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_orders')}`));
   const link = page.locator('table[aria-label=Entries] tbody a');
   await link.waitFor();
