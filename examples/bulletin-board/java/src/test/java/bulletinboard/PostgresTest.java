@@ -10,7 +10,7 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 
-/** The same scenario with a real PostgreSQL, and the behaviour when PostgreSQL fails. */
+/** {@link BoardScenario} with a real PostgreSQL, and the behaviour when PostgreSQL fails. */
 class PostgresTest {
 
     @Test
