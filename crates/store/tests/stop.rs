@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 const ALL: TimeRange = TimeRange::ALL;
 
-/// A driver whose puts fail as on a full disk, or whose puts of chunks wait for ever.
+/// A driver whose puts fail as on a full disk, or whose puts of chunks never end.
 #[derive(Default)]
 struct Failing {
     inner: MemoryDriver,
