@@ -349,6 +349,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
     generation.times.iter().for_each(|times| flusher.changes.report(Change::Chunks, times));
+    flusher.changes.report(Change::Counts, generation.times.hull());
     flusher.budget.release(generation.bytes);
     flusher.chunks.release(generation.window_changes);
     flusher.counters.flushes.add(1);

@@ -432,6 +432,31 @@ async fn downsampled_samples_between_the_windows_are_noted() {
     model.store.close().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_chunk_with_late_samples_counts_between_them_for_the_limit_of_a_token() {
+    // Without the chunk of the late sample, 65 samples count. With it, at least 8 more.
+    let model = Model::limited(43, Policies::default(), Some(70)).await;
+    let now = model.now();
+    let append = async |times: Vec<i64>| {
+        let batch = Batch { samples: vec![samples("1", times)], ..Batch::default() };
+        model.store.append(batch, None).await.unwrap();
+    };
+    append((now - 10 * HOUR..now).step_by(60).collect()).await;
+    model.store.flush().await.unwrap();
+    let (panel, end) = ((0, HOUR, 60), now - 3 * HOUR);
+    let (first, _) = model.ask(panel, end, true).await;
+    assert_eq!(first, StatusCode::OK);
+    append(vec![now - 6 * HOUR + 1]).await;
+    append((now..now + 100).collect()).await;
+    assert_eq!(model.ask(panel, end, true).await.0, StatusCode::OK);
+    assert_eq!(model.uses()[0], 1, "nothing of the range has changed");
+    model.store.flush().await.unwrap();
+    let without = model.ask(panel, end, false).await;
+    assert_eq!(without.0, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(model.ask(panel, end, true).await, without);
+    model.store.close().await.unwrap();
+}
+
 #[test]
 fn blanks_between_the_parts_of_a_query_do_not_matter() {
     for (text, same) in [
