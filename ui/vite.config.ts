@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
-// The built files are committed, and the server embeds them, so the same sources must give the same bytes. Names depend
-// only on content, and the output does not depend on the machine or the time.
+// The built files are committed, and the server embeds them, so the same sources must give the same bytes. The names of
+// the files depend only on their content, and the output does not depend on the machine or the time.
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

@@ -1,5 +1,5 @@
-//! Generates a table of `include_bytes!` with all files of the built page (`ui/dist`). Their names contain hashes, so the
-//! list cannot be written by hand.
+//! Generates a table of `include_bytes!` with all files of the built page (`ui/dist`). Some names contain hashes, so
+//! the list cannot be written by hand.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

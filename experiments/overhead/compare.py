@@ -88,8 +88,8 @@ def _differences(experiment: str, row: Row, earlier: Row) -> list[Difference]:
 
 
 def judge(ratio: Interval, more_is_better: bool) -> Change:
-    """Decides whether a change is significant: it must exceed noise and be large enough to matter.
-    It is unknown if the interval is not finite."""
+    """Decides whether a change is significant: it must exceed noise and be large enough to matter. Returns `UNKNOWN` if the
+    interval is unknown."""
     if not isfinite(ratio.high) or not ratio.low > 0:
         return Change.UNKNOWN
     if ratio.holds(1.0) or abs(ratio.value - 1) < CHANGE_MIN:
@@ -128,7 +128,7 @@ def compare(result: dict, before: dict) -> str:
 
 
 def _warnings(result: dict, before: dict) -> list[str]:
-    """Differences between the machines and versions. They may be the reason if the figures of the setup `none` differ."""
+    """Differences between the machines and versions. They may be the reason for differences between the figures."""
     found = []
     for name, new, old in (
         ("the processor", result["machine"]["processor"], before["machine"]["processor"]),

@@ -14,14 +14,15 @@ LOSS_MAX = 1e-6
 STALL_FACTOR = 10
 """A trace that takes longer than this multiple of the median counts as a stall."""
 SATURATED_SHARE = 0.2
-"""If stalls take more than this share of the measured time, the writer determines the speed, not the probe."""
+"""If stalls take more than this share of the time of all traces, the writer determines the speed, not the probe."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
 LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
-"""If a quarter of the run has fewer seconds, the memory growth is unknown, because a server first fills its buffers."""
+"""If a quarter of the receiver's time has fewer seconds, the memory growth is unknown, because a server first fills its
+buffers."""
 CLOCK_STEP_NS = 10.0
 """Step of `System.nanoTime` on many machines. A change by one step does not count as warm-up, although it is more than 5 % of
-a method that takes 80 ns."""
+a trace that takes 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:
@@ -61,8 +62,9 @@ _QUANTILES = {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "p95_us": 0.95, "p
 
 
 def _costs(said: dict, traces: int, seconds: float) -> dict:
-    """Resources per trace, except the collections and their pauses, which are totals. Figures of the whole process are
-    computed as rates, because the process is sampled at times slightly different from the bins."""
+    """Resources per trace, except the collections and their pauses, which are totals. `cpu_ns` and `all_bytes` of the whole
+    process are read at slightly other times than those at which the measured bins begin and end. So they are scaled to the
+    length of the bins."""
     share = seconds * 1e9 / max(1, said["wall_ns"])
     cpu = said["cpu_ns"] * share / traces / 1e3
     app_cpu = said["app_cpu_ns"] / traces / 1e3
@@ -78,7 +80,8 @@ def _costs(said: dict, traces: int, seconds: float) -> dict:
 
 
 def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
-    """Counts of calls and bytes, and the resources of the receiver. `calls_made` includes the calls of the warm-up."""
+    """Calls made, arrived and lost; bytes and receiver's CPU time per trace; memory of the receiver. All include the
+    warm-up."""
     made = said["traces"] * cell.workload.depth
     calls = arrived["calls"]
     counts = calls is not None and not cell.setup.switches

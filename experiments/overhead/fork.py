@@ -67,7 +67,7 @@ def command(cell: Cell, place: Place) -> list[str]:
 
 
 def _observe(cell: Cell, place: Place) -> dict:
-    # Settings in the environment of the caller must not reach the measured process.
+    # Settings of Tachograph, Kieker and OpenTelemetry in the caller's environment must not reach the measured process.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("TACHO_", "KIEKER_", "OTEL_"))}
     process = subprocess.Popen(
         command(cell, place),

@@ -37,8 +37,8 @@ class Others:
 
 
 def wait_idle(seconds_max: float, look_seconds: float = 0.5) -> tuple[float, float]:
-    """Waits until other processes use at most a tenth of a core, but not longer than the given time. Returns the last load
-    and the seconds waited."""
+    """Waits until other processes use at most a tenth of a core, or until `seconds_max` have passed. Checks every
+    `look_seconds`. Returns the number of cores that other processes used at the last check, and the seconds waited."""
     begun = time.monotonic()
     while True:
         others = Others()

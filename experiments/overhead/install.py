@@ -24,7 +24,7 @@ def build() -> None:
 
 
 def versions(frameworks: tuple[Framework, ...], cache: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Versions by name, and the reasons for frameworks that are not available."""
+    """Installs the frameworks. Returns their versions by name, and the reason for each framework that is not available."""
     cache.mkdir(parents=True, exist_ok=True)
     found, left_out = {}, {}
     for framework in frameworks:

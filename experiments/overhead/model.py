@@ -27,7 +27,8 @@ class Takes(Enum):
     SINK = "sink"
     """The sink process, which counts and discards calls."""
     FILES = "files"
-    """A directory. After the run, the calls in its files are counted, and the directory is deleted."""
+    """A directory. After the process has ended, the calls in its files are counted, and the directory is
+    deleted."""
     SERVER = "server"
     """A real `tacho serve` with an empty data directory."""
 
@@ -43,10 +44,11 @@ class Setup:
     sink: tuple[str, ...] = ()
     """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """Whether a setting of the framework allows it to drop calls. Dropped calls are reported, but the run does
-    not count as failed."""
+    """Whether our agent may drop calls, or is switched. Dropped calls are reported, but do not change the exit code. False for
+    other agents: their losses never change the exit code."""
     switches: bool = False
-    """Whether the sink sends the agent a rule that switches the method. The agent must confirm the rule."""
+    """Whether the sink sends the agent a rule that switches the method off or to counting only. The agent must confirm the
+    rule."""
     note: str = ""
 
 
@@ -56,7 +58,7 @@ class Place:
 
     cache: Path
     work: Path
-    """An empty directory for this process."""
+    """A new directory for this process and its receiver."""
     address: str
     """host:port of the receiver; empty if there is no receiver."""
 

@@ -15,7 +15,7 @@ STAGE_COLOURS = {"T": "#334e68", "I": "#9aa5b1", "C": "#0a7d5a", "W": "#e0a100"}
 COLOURS = ("#334e68", "#0a7d5a", "#e0a100", "#c0392b", "#6c5ce7", "#00838f", "#8d6e63", "#ad1457", "#558b2f", "#5d6d7e")
 DASHES = ("", "6 3", "2 2")
 POINTS_MAX = 250
-"""Maximum number of points of a curve. A thousand bins are drawn as means of four bins."""
+"""Maximum number of points of a warm-up curve. A thousand bins are drawn as means of four bins."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def plots(result: dict) -> dict[str, str]:
 
 
 def stacked(title: str, bars: Sequence[tuple[str, dict[str, float]]]) -> str:
-    """One bar per setup, with its stages side by side."""
+    """One horizontal bar per setup, with its stages end to end."""
     largest = max(sum(steps.values()) for _, steps in bars) or 1.0
     width = WIDTH - LEFT - 70
     parts = [_begin(title, TOP + 24 + len(bars) * (BAR + GAP))]
@@ -152,7 +152,8 @@ def warm_up(found: Sequence[Row]) -> list[Curve]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Replaces groups of neighbouring points by their means, so that at most `POINTS_MAX` points are left."""
+    """Replaces each group of neighbouring points with one point (the first x, the mean y), so that at most `POINTS_MAX` points
+    are left."""
     step = ceil(len(points) / POINTS_MAX) if points else 1
     groups = (points[at : at + step] for at in range(0, len(points), step))
     return [(group[0][0], sum(y for _, y in group) / len(group)) for group in groups]

@@ -58,7 +58,7 @@ class Receiver(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Stops immediately after a failure."""
+        """Stops without counting. Called after a failure."""
 
 
 class Nobody(Receiver):
@@ -111,7 +111,7 @@ class Files(Receiver):
 
 
 class TachoServer(Receiver):
-    """`tacho serve` with an empty directory and default settings."""
+    """`tacho serve` with an empty directory and default settings, except that it does not store its own metrics."""
 
     def __init__(self, folder: Path) -> None:
         self._data = folder / "data"

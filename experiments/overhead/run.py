@@ -140,7 +140,7 @@ def label(experiment: str, cell: Cell) -> str:
 
 
 def _publish(folder: Path, result: dict, before: Path | None) -> int:
-    """Writes texts and drawings next to the raw figures."""
+    """Writes the report and the drawings next to the raw figures, and prints the report. Returns the exit code."""
     text = report(result)
     if before:
         text += "\n" + compare(result, json.loads((before / RAW).read_text()))
@@ -155,7 +155,8 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
 
 def has_faults(result: dict) -> bool:
     """Whether a process failed, or whether our agent lost calls, sent too many or undecodable calls, or did not switch the
-    method. A setup that may drop calls is exempt, unless it switches the method."""
+    method. In a setup that may drop calls only failed processes count, unless it switches the
+    method."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
         text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text or "was switched" in text

@@ -74,8 +74,8 @@ class Row:
         return [count for fork in self.forks for count in fork["per_second"]]
 
     def faults(self) -> list[str]:
-        """One text for each kind of fault. If only some processes have the fault, the text includes their number.
-    The first failure of a process follows."""
+        """One text for each kind of fault. If only some processes have the fault, the text includes their number. If
+        processes failed, the reason of the first failure follows."""
         texts: dict[str, list[str]] = {}
         for fork in self.forks:
             for text in fork["faults"]:
@@ -123,8 +123,8 @@ def linearity(all_rows: Sequence[Row], setup: str) -> Line:
 
 
 def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
-    """For each setup: the time of a trace without a framework (T), and the time that each of the stages I, C and W of
-    `model.py` adds.
+    """For each setup that writes records: the time of a trace without a framework (T), and the time that each of the stages
+    I, C and W of `model.py` adds. Setups that switch the method are left out.
 
     The added time of a stage is never below 0, because noise must not be drawn as a gain.
     """

@@ -97,8 +97,8 @@ def _verdict(row: Row, aim: str, found: float, limit: float, at_least: bool = Fa
 
 
 def published(result: dict) -> list[tuple[str, str, float, float, float]]:
-    """For each stage: the setup, its ratio to uninstrumented in this run (by the mean), the ratio that Kieker
-    published, and the quotient of both."""
+    """For each stage one row for our setup and one for Kieker's: the stage, the setup, its ratio to uninstrumented in this run
+    (by the mean), the ratio that Kieker published for itself, and the first ratio divided by the second."""
     rows = by_name(result, "configurations")
     none = find(rows, "none")
     found = []

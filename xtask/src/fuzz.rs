@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...]`: runs the fuzz targets.
 //!
 //! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10), two targets at a time unless
-//! `--jobs` states another number. A run starts from `testdata/` and the corpus of earlier runs. It works with a stable
-//! toolchain, because the coverage flags are those of LLVM's SanitizerCoverage. The address sanitizer is not used, because
-//! the code is safe Rust. libFuzzer needs a C++ compiler.
+//! `--jobs` states another number. A run starts from `testdata/` and the corpus of earlier runs. A stable toolchain is enough,
+//! because the coverage flags are options of LLVM (SanitizerCoverage), not unstable options of rustc. The address sanitizer is
+//! not used, because the code is safe Rust. libFuzzer needs a C++ compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,14 +15,16 @@ use std::{fs, io};
 const RUSTFLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// Default duration of a run.
 const SECONDS: u64 = 10;
-/// Number of targets that run at the same time.
+/// Default number of targets that run at the same time.
 const JOBS: usize = 2;
-/// Memory limit. A decoder that needs more for one input of a few kilobytes is broken.
+/// Memory limit of a run. An input is at most as long as the largest file of `testdata/` (about 100 kB), so a decoder that needs
+/// more is broken.
 const MEMORY_MB: u64 = 3_072;
 /// Time limit for one input, seconds.
 const TIMEOUT: u64 = 10;
-/// Time after which a run is killed that has not ended at its time, seconds. libFuzzer itself can hang when it reports an input.
+/// A run is killed if it has not ended this many seconds after its time. libFuzzer itself can hang when it reports an input.
 const OVERTIME: u64 = 600;
 
 /// Command-line options.
@@ -33,7 +35,7 @@ struct Options {
     targets: Vec<String>,
 }
 
-/// Runs the targets; fails if any of them crashes.
+/// Builds and runs the targets; fails if any of them fails.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = parse(args)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask is not in a workspace")?;

@@ -1,9 +1,9 @@
 //! `cargo xtask licences`: do the crates and npm packages that we deliver have an allowed licence?
 //!
-//! The allowed licences are in `deny.toml`. The check covers the crates that the binary, its build scripts and its macros need
-//! (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for development
-//! (`package-lock.json`). It needs no network, except that cargo may download crates. `scripts/test_sbom.py` checks the
-//! libraries of the Java agent.
+//! The allowed licences are in `deny.toml`. The check covers the crates that the binary with its default features, its build
+//! scripts and its macros need (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for
+//! development (`package-lock.json`). It needs no network, except that cargo may download crates. `scripts/test_sbom.py` checks
+//! the libraries of the Java agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

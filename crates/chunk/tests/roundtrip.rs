@@ -35,7 +35,8 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     header.clone()
 }
 
-/// Reads one member from the parts of a chunk that it needs. Checks that no other part is read.
+/// Reads one member from those parts of a chunk that are needed for this member. Checks that they have no columns of other
+/// members, and no columns at all for a time range without samples.
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
@@ -68,7 +69,8 @@ fn samples(at: &[i64], values: &ValueColumn) -> Stats {
     group(at, &[(0, values.clone())]).members[0].stats
 }
 
-/// `count` strictly ascending times, with steps of all sizes or a constant step.
+/// At most `count` strictly ascending times; fewer if the next time would overflow. `steps` is repeated and determines the
+/// differences, each from 1 to 2^52.
 fn ascending(first: i64, steps: &[u64], count: usize) -> Vec<i64> {
     let step = |n: usize| (steps[n % steps.len()] % (1 << 52)) as i64 + 1;
     let next = |(at, n): (i64, usize)| Some((at.checked_add(step(n))?, n + 1));
@@ -155,7 +157,7 @@ proptest! {
         for (number, segment) in segments.iter().enumerate() {
             let mut own = read.segment(number);
             prop_assert_eq!(own.check(read.operations().len()), Ok(()));
-            // The block uses its own numbers for operations. The names must be the same.
+            // The block uses its own numbers for operations. The operations themselves must be the same.
             for (a, b) in own.events.iter_mut().zip(&segment.events) {
                 if let (tacho_model::EventKind::Enter(x), tacho_model::EventKind::Enter(y)) = (a.kind, b.kind) {
                     prop_assert_eq!(&read.operations()[x as usize], &operations[y as usize]);
@@ -197,7 +199,7 @@ fn a_column_of_nan_has_no_extremes() {
 }
 
 #[test]
-fn the_group_limit_is_accepted_and_one_past_it_is_refused() {
+fn a_group_of_64_members_is_encoded_and_an_invalid_group_panics() {
     let at = [1, 2, 4];
     let values = ValueColumn::U64(vec![1, 5, 3]);
     let members: Vec<(u16, ValueColumn)> = (0..64).map(|member| (member, values.clone())).collect();

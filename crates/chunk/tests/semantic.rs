@@ -15,8 +15,8 @@ const COUNT: usize = 4_096;
 /// The movement of a known gauge.
 const GAUGE: Movement = Movement { changes: 1_000, descents: 500 };
 
-/// Simplifies samples, encodes and decodes them, and compares them with the original. Returns the result and its encoded
-/// size.
+/// Simplifies samples, encodes and decodes them, and compares them with the original unless they are aggregated. Returns the
+/// result and its encoded size.
 fn check(at: &[i64], values: &ValueColumn, semantic: &Semantic) -> (Reduced, usize) {
     check_of(at, values, semantic, GAUGE)
 }
@@ -69,7 +69,7 @@ fn regular() -> Vec<i64> {
     (0..COUNT as i64).map(|n| n * 10_000_000_000).collect()
 }
 
-/// A slowly oscillating signal with noise of this amplitude.
+/// A slowly oscillating signal with normally distributed noise. `noise` is the standard deviation.
 fn swinging(noise: f64) -> Vec<f64> {
     let mut rng = Rng(3);
     (0..COUNT).map(|n| 50.0 + (n as f64 / 200.0).sin() * 40.0 + rng.normal() * noise).collect()
@@ -177,7 +177,7 @@ fn times_are_changed_within_the_bound() {
 }
 
 #[test]
-fn a_possible_counter_is_not_changed() {
+fn possible_counters_and_values_that_cannot_become_smaller_are_not_changed() {
     let at = regular();
     let counter = ValueColumn::U64((0..COUNT as u64).map(|n| n * n % 7 + n * 5).collect());
     let life = Movement::of(counter.as_values());
@@ -190,7 +190,7 @@ fn a_possible_counter_is_not_changed() {
 
 /// Values that were changed before stay as they are. The exact values are changed so that the whole column becomes small.
 #[test]
-fn exact_parts_next_to_changed_ones_become_as_small_as_the_whole() {
+fn exact_parts_next_to_changed_ones_become_nearly_as_small_as_the_whole() {
     for (noise, tolerance, method) in [
         (0.0, Tolerance::Absolute(0.1), Method::Linear),
         (1.0, Tolerance::Absolute(0.5), Method::Linear),

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use tls::Tls;
 use token::Token;
 
-/// Timeout of a request. It is longer than the default limit of the server.
+/// Timeout of a request, except of [`Client::stream`]. It is longer than the time that the server permits a request by default.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// Timeout for connecting, including the TLS handshake.
@@ -117,8 +117,9 @@ impl Client {
         }
     }
 
-    /// The same as [`Self::post`]. Returns `None` on success, and the message of a refusal that a retry does not change, for
-    /// example because the server does not know the object of the path or no longer accepts the token.
+    /// The same as [`Self::post`], but a refusal that a retry does not change is not an error: the result is its message, and
+    /// `None` on success. Such a refusal is, for example, that the server does not know the object of the path, or no longer
+    /// accepts the token.
     pub async fn post_or_refused(&self, path: &str) -> Result<Option<String>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -369,7 +370,8 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
     Ok((format!("{host}:{port}"), scheme == "https"))
 }
 
-/// Removes user name and password: everything up to the last `@`, because a password may have slashes that are not escaped.
+/// Replaces user name and password with `***`. They end at the last `@`, because a password may have slashes that are not
+/// escaped.
 fn without_credentials(server: &str) -> String {
     let Some((credentials, host)) = server.rsplit_once('@') else { return server.to_owned() };
     let scheme = credentials.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
@@ -407,7 +409,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
 }
 
 /// Converts an error response to a failure. Status 400 with the error type `bad_data` is from the server and means that an
-/// argument of the command is wrong, such as a selector that cannot be parsed. Any other 400 is from a proxy or another program.
+/// argument of the command is wrong, such as a selector that cannot be parsed. Any other 400 says nothing about the arguments:
+/// it is from a proxy, from another program, or from a server that requires TLS.
 fn asked_wrongly(target: &Target, status: StatusCode, body: &str) -> Failure {
     let failure = refused(target, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");

@@ -18,7 +18,7 @@ mod failure;
 mod signal;
 mod svg;
 
-/// The allocator of the C library does not return the memory of a peak (docs/adr/0009-allocator.md).
+/// jemalloc, because the allocator of the C library does not return the memory of a peak (docs/adr/0009-allocator.md).
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -40,7 +40,7 @@ impl Place {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The operations of a service, as the command prints them.
+    /// The operations of a service, as `tacho operations` prints them.
     fn operations(&self, service: &str) -> String {
         let mut command = Command::new(tacho());
         command.args(["operations", "--service", service, "--server", &self.server.url()]);
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-/// The text of a new token.
+/// Adds a token to a data directory, and returns its text.
 fn add(data: &Path, arguments: &[&str]) -> String {
     let data = data.to_str().unwrap();
     let (code, stdout, stderr) = run(&[&["token", "add"], arguments, &["--data", data]].concat());

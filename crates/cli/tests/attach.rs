@@ -1,5 +1,5 @@
-//! Tests `tacho attach` with real JVMs: the agent is loaded and records, or the reason is reported. The program is not
-//! disturbed.
+//! Tests `tacho attach` with real JVMs: the agent is loaded and records, or the reason of the failure is reported. The program
+//! is not disturbed.
 
 #[path = "support/java.rs"]
 mod java;
@@ -154,7 +154,7 @@ fn a_failed_attach_reports_the_reason() {
 }
 
 #[test]
-fn argument_errors_have_a_hint() {
+fn wrong_arguments_are_refused_and_the_help_has_examples() {
     let Some(java) = Java::new() else { return };
     let this = std::process::id().to_string();
     let (jar, api) = (java.agent.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));

@@ -13,7 +13,7 @@ use filled::{directory, fill, in_runtime};
 use serde_json::Value;
 use support::{Server, run};
 
-/// Runs `tacho` with `--json`, successfully.
+/// Runs `tacho` with `--json` and returns its output. The command must succeed.
 fn json(args: &[&str]) -> Value {
     let (code, stdout, stderr) = run(&[args, &["--json"]].concat());
     assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
@@ -31,7 +31,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The files of a data directory that a backup contains.
+/// The files directly in a data directory and in its `chunks/` and `journal/`, except for `LOCK` and `RESERVE`.
 fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for folder in ["", "chunks/", "journal/"] {
@@ -182,7 +182,7 @@ fn verify_and_prune_report_their_results() {
 }
 
 #[test]
-fn a_backup_without_the_object_of_a_changed_file_is_removed_by_its_record() {
+fn a_backup_that_lacks_an_object_is_removed_by_deleting_its_record() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
     directory(&data);
@@ -328,7 +328,7 @@ fn a_running_server_is_backed_up_without_a_stop() {
 }
 
 #[test]
-fn snapshots_are_bounded_keep_removed_files_and_end_with_the_server() {
+fn snapshots_are_bounded_keep_removed_files_and_are_removed_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let server = Server::start(&data);

@@ -21,7 +21,7 @@ use tacho_server::clock::SystemClock;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 31;
-/// Number of servers and of backups that are killed. `TACHO_BACKUP_KILLS` sets another number.
+/// Number of rounds. Each round kills one backup and one server. `TACHO_BACKUP_KILLS` sets another number.
 const KILLS: u32 = 6;
 const SESSION: u128 = 303;
 /// Limit on the frames that the agent sends before they are acknowledged.
@@ -29,7 +29,7 @@ const WINDOW: u64 = 32;
 /// Pause of the agent after each received frame. It limits the amount of data.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The server merges any two chunks.
+/// Two adjacent chunks of similar size are enough for a merge, and merges are fast.
 const CONFIG: &str = r#"
 merge_rows = 2
 merge_cpu_percent = 100
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// A backup, and the frames that were acknowledged before it began.
+/// A backup, and the number of frames that were acknowledged before it began.
 struct Made {
     id: String,
     before: u64,

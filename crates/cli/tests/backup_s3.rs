@@ -155,7 +155,7 @@ fn a_bucket_holds_a_repository() {
     let place = tempfile::tempdir().unwrap();
     let [data, out] = ["data", "out"].map(|name| place.path().join(name));
     directory(&data);
-    // A file of several parts.
+    // A file so large that it is uploaded in several parts.
     let quarantine = data.join("chunks/quarantine");
     fs::create_dir_all(&quarantine).unwrap();
     let large: Vec<u8> = (0..21_000_001_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -221,7 +221,8 @@ fn a_backup_whose_lock_another_process_removed_fails_and_leaves_no_damage() {
     service.json(&["backup", "create", data_text, at]);
     in_runtime(fill(&data, 20..24, false));
 
-    // A second backup waits for the answer about its first object, and has not renewed its lock for 601 s.
+    // A second backup waits for the answer to the copy of its first object. Its lock is made 601 s old, as if the backup had not
+    // renewed it for this time.
     service.tell("hold");
     let slow = service.tacho(&["backup", "create", data_text, at]).stderr(Stdio::piped()).spawn().unwrap();
     assert_eq!(line(&mut service.lines), "held");

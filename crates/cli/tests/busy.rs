@@ -1,5 +1,5 @@
-//! Tests full memory budgets and a full queue of merges. Further requests get an error with Retry-After. When memory or a
-//! place in the queue is free again, requests succeed.
+//! Tests a full memory budget of request bodies, and a full queue of merges. Further requests get an error with Retry-After.
+//! When memory or a place in the queue is free again, requests succeed.
 
 #[path = "../../server/tests/support/inside.rs"]
 mod inside;

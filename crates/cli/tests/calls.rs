@@ -1,4 +1,4 @@
-//! Tests that the calls of a fleet (`crates/lab/src/calls`) are answered as they were generated.
+//! Sends the generated calls of a fleet (`crates/lab/src/calls`), and tests that the server's answers have their figures.
 
 mod support;
 
@@ -9,7 +9,7 @@ use tacho_lab::calls::{HEADER, Sender, Traces, When, rows};
 
 const START_S: i64 = 1_700_000_000;
 
-/// By service and operation: calls, failed calls, time, self time.
+/// By service and operation: calls, failed calls, time and self time in ns.
 type Figures = BTreeMap<(String, String), [u64; 4]>;
 
 /// The cells of a row. Only the operation has quotes.
@@ -26,7 +26,8 @@ fn expected(rows: &str) -> Figures {
     for row in rows.lines().map(cells) {
         let number = |name| row[name].parse::<u64>().unwrap();
         let sum = figures.entry((row["service"].to_owned(), row["operation"].to_owned())).or_default();
-        // The time of the recorded server is not self time of its client, and the rows do not know it.
+        // Self times of HTTP clients are not compared: in the rows they include the time of the called service, and in the
+        // answers of the server they do not.
         let own = if row["kind"] == "http-client" { 0 } else { number("self_ns") };
         for (sum, more) in sum.iter_mut().zip([1, number("failed"), number("duration_ns"), own]) {
             *sum += more;

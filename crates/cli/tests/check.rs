@@ -1,5 +1,5 @@
-//! Tests `tacho check` and `tacho repair`. A directory with every kind of file is clean, with and without a running server.
-//! Every changed bit and every missing, short or foreign file is reported. A repair loses only damaged records.
+//! Tests `tacho check` and `tacho repair`. An undamaged directory is clean, even while a server writes to it. A changed bit of a
+//! file with a checksum is reported, and so is a missing, short or foreign file. A repair loses only damaged records.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -138,7 +138,7 @@ fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Files without a checksum: the process id, the disk reserve, and two JSON files that users may edit.
+/// The files of the tested directory that have no checksum: the locks, the disk reserve and two JSON files.
 const WITHOUT_CHECKSUM: [&str; 4] = ["LOCK", "RESERVE", "probes.json", "record_types.json"];
 
 #[test]
@@ -194,7 +194,7 @@ fn a_repair_of_an_undamaged_directory_loses_nothing() {
     let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("is not an empty directory"), "{stderr}");
-    // A server starts with the repaired directory, and knows its sessions.
+    // A server starts with the repaired directory and keeps its records.
     let server = Server::start_with(&into, &["--selfwatch-seconds", "0"]);
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     drop(server);
@@ -249,7 +249,7 @@ fn a_repair_loses_only_damaged_records() {
     );
 }
 
-/// A merge writes its rows and the row with its merge number together. The next flush writes the second copy of that number.
+/// A merge writes its rows together with the row of its merge number. Until the next flush this number has no second copy.
 #[test]
 fn merged_rows_are_kept_if_the_merge_number_is_damaged() {
     let place = tempfile::tempdir().unwrap();
@@ -283,7 +283,7 @@ fn lost_labels_are_restored_from_a_journal() {
     assert_eq!(records(&into), whole);
 }
 
-/// The last two of eleven rounds are in the journal, the other rounds are in segments.
+/// The records of the last two of eleven rounds are in the journal, those of the other rounds in segment files.
 #[test]
 fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
     let place = tempfile::tempdir().unwrap();
@@ -328,7 +328,7 @@ fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
     }
 }
 
-/// The last file that a repair copies is a named pipe in this test. The signal arrives while the repair waits for the pipe.
+/// In this test, the last file that a repair copies is a named pipe. The signal arrives while the repair waits for the pipe.
 #[test]
 fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let place = tempfile::tempdir().unwrap();
@@ -338,7 +338,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let pipe = data.join("tacho.toml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let before = contents(&data);
-    // If a script runs the test in the background, the test ignores SIGINT, and its child processes inherit this.
+    // A test that a script runs in the background ignores SIGINT, and its child processes inherit this. `env` undoes it.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(&data).arg("--into").arg(&into);
     let mut repairing = command.spawn().unwrap();
@@ -364,7 +364,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
 }
 
 #[test]
-fn a_repair_into_the_damaged_directory_is_refused() {
+fn a_repair_into_a_directory_inside_its_source_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     in_runtime(fill(&data, 0..1, false));
@@ -438,7 +438,7 @@ fn wrong_files_are_reported() {
 }
 
 #[test]
-fn a_repair_without_usable_tokens_is_closed_and_says_so() {
+fn if_tokens_were_lost_a_repair_says_that_the_new_directory_refuses_every_request() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     in_runtime(fill(&data, 0..1, false));

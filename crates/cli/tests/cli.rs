@@ -69,7 +69,7 @@ fn fails(args: &[&str], code: i32, line: &str, hint: &str) {
 }
 
 #[test]
-fn errors_are_one_line_and_a_hint() {
+fn errors_begin_with_one_line_and_most_have_a_hint() {
     let nobody = "http://127.0.0.1:1";
     for command in
         [&["query", "up"][..], &["traces"], &["trace", NO_TRACE], &["graph"], &["operations"], &["inspect"]]
@@ -328,8 +328,8 @@ fn durations_without_a_unit_are_refused() {
     }
 }
 
-/// The exit code is 2 if an argument is wrong, which is detected before any work. It is 1 if the command was tried and failed,
-/// or the object does not exist.
+/// The exit code is 2 if an argument is wrong, or names a file or directory that cannot be used: this is detected before any
+/// work. It is 1 if the command was tried and failed, or the server does not know the trace or service.
 #[test]
 fn the_same_mistake_has_the_same_exit_code_in_every_command() {
     let data = tempfile::tempdir().unwrap();
@@ -353,7 +353,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["tune", nowhere]),
         (2, &["load", "127.0.0.1:1", "--mix", nowhere]),
         (2, &["serve", "--config", nowhere]),
-        // The address or the number is invalid.
+        // The address, number or path is invalid.
         (2, &["load", "nohost"]),
         (2, &["load", "127.0.0.1:1", "--connections", "0"]),
         (2, &["load", "127.0.0.1:1", "--requests", "0"]),
@@ -372,7 +372,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["traces", "--outcome", "good", "--server", &url]),
         (2, &["operations", "--kind", "house", "--server", &url]),
         (2, &["query", "up", "--server", "ftp://there"]),
-        // The object does not exist.
+        // The server does not know the trace or service.
         (1, &["trace", NO_TRACE, "--server", &url]),
         (1, &["traces", "--service", "nosuch", "--server", &url]),
         (1, &["operations", "--service", "nosuch", "--server", &url]),
@@ -440,7 +440,7 @@ fn an_address_that_is_not_a_server_is_explained() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let (url, agents) = (server.url(), server.records.to_string());
-    // A server of another program that uses HTTP.
+    // A server of another program. Its third answer is not HTTP.
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = other.local_addr().unwrap().to_string();
     std::thread::spawn(move || {

@@ -17,7 +17,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Creates a data directory with a clock that is a hundred days behind, and one sample of that time. Returns the time.
+/// Creates a data directory with a clock that is a hundred days behind, and one sample of that time. Returns the time, s.
 fn long_ago(data: &std::path::Path) -> u64 {
     let then = now_s() - 100 * DAY_S;
     let at = i64::try_from(then).unwrap() * 1_000_000_000;

@@ -14,10 +14,11 @@ use tacho_model::{Entry, Event, EventKind, OperationKind, Sample, Value};
 use tacho_server::http::route::Need;
 use tokens::{Agent, add_to, ask, audit};
 
-/// Part of every name and text of the other team. It must not be in any answer.
+/// Part of the names and texts of the other team. No answer to a confined token, or without a token, may contain it.
 const FOREIGN: &str = "foreign";
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
-/// Parameters that would show other series if the token were not confined. None of them contains [`FOREIGN`].
+/// Parameters that ask for other series, some with names that are only similar to theirs, because errors suggest similar names.
+/// No parameter contains [`FOREIGN`], because answers may repeat parameters.
 const HOSTILE: [&str; 14] = [
     "",
     "all=1&totals=1",
@@ -237,7 +238,7 @@ fn a_confined_token_sees_its_own_series_as_if_there_were_no_others() {
 fn costs(foreign: usize) -> String {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(&place.path().join("data"));
-    // One body is one group. The last body has only records of the other team.
+    // The series of one body form one group. The last body has only records of the other team.
     for (second, own) in [(1, 2), (2, 2), (3, 2), (4, 0)] {
         let line =
             |team: &str, nth| format!("cpu,team={team},nth={nth} value={nth}.{second} 17000000{second:02}\n");
@@ -264,13 +265,13 @@ fn stats_of_a_confined_token_do_not_depend_on_other_series() {
 }
 
 #[test]
-fn numbers_of_rules_and_sessions_do_not_count_those_of_others() {
+fn ids_of_rules_and_sessions_do_not_reveal_how_many_others_exist() {
     let two = Two::start();
     let token = two.token("reader", &["--role", "read", "--match", "{service=\"own-service\"}"]);
     let get = |path: &str| ask(&two.server, "GET", path, &token);
     let rules = get("/api/v1/probes").json()["data"]["rules"].clone();
     assert_eq!((rules.as_array().map(Vec::len), &rules[0]["pattern"]), (Some(1), &"own.Class.*".into()));
-    // The real id of the rule is 2. Such small numbers would tell how many others there are.
+    // The real id of the rule is 2. Such small ids would reveal how many other rules there are.
     let number = rules[0]["id"].as_u64().unwrap();
     assert!(number > 1_000_000, "{rules}");
     assert_eq!(get(&format!("/api/v1/agents?rule={number}")).status, 200);

@@ -1,4 +1,4 @@
-//! Flips one bit in a chunk of each kind in the segment files of a running server. Every kind of query must report the damage.
+//! Damages segment files and journals. Queries, exports and `tacho check` must report the damage.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -87,7 +87,7 @@ const SELECT_M: &str = "match[]=m";
 const SAYS: &str = " cannot be read: checksum mismatch (segment 1, offset ";
 
 #[test]
-fn every_response_over_damage_names_series_and_range() {
+fn responses_that_lack_damaged_records_name_their_series_and_range() {
     let data = tempfile::tempdir().unwrap();
     let server = server(data.path());
     let ask = |path: &str| {
@@ -97,7 +97,7 @@ fn every_response_over_damage_names_series_and_range() {
     };
     let range = format!("/api/v1/query_range?query=m&step=60&{SPAN}");
     let paths = ["services?", "operations?", "traces?", "calltree?", "graph?"];
-    // The result of an undamaged store must not be kept.
+    // Without `cache=false` the server would keep this result, and return it after the damage.
     assert_eq!(ask(&format!("{range}&cache=false"))["warnings"], Value::Null);
     flip(data.path());
     for _ in 0..2 {
@@ -210,8 +210,8 @@ fn reading_everything_fails_or_returns_what_is_readable() {
     after_a_start(data.path());
 }
 
-/// At its start, the server detects damaged rows of a file that was still being written. The keys of these rows
-/// may be damaged, too, so any series may be affected.
+/// The damaged file was still growing when its server ended, so whatever opens the directory next reads and checks every row.
+/// The keys of damaged rows may be damaged, too, so the damage may affect any series.
 fn after_a_start(data: &Path) {
     let dir = data.to_str().unwrap();
     let output = data.join("offline.jsonl");
@@ -231,7 +231,8 @@ fn after_a_start(data: &Path) {
     }
 }
 
-/// The content of a damaged journal record is unknown: every response reports it, until the file is removed.
+/// The content of a damaged journal record is unknown: every response reports it until the quarantined file is removed and the
+/// server is started again.
 #[test]
 fn responses_report_a_lost_journal_record() {
     let data = tempfile::tempdir().unwrap();
@@ -310,8 +311,8 @@ fn check(data: &Path) -> (Option<i32>, Vec<Value>) {
     (code, findings.filter(|finding| finding["severity"] == "damage").collect())
 }
 
-/// The file looks like one whose last append was interrupted. The records of its journal are acknowledged, and the journal was
-/// removed.
+/// The cut file looks as if its last append was interrupted. But its records were acknowledged, and their journal was removed
+/// after the flush, so they are lost.
 #[test]
 fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
     const MARK_BYTES: u64 = 16;

@@ -51,7 +51,8 @@ fn series_with_patterns(selectors: usize, patterns: usize, pattern: impl Fn(usiz
 
 const FORM: [(&str, &str); 1] = [("Content-Type", "application/x-www-form-urlencoded")];
 
-/// RFC 9112, section 6.1: such a request is read as chunked, and the connection ends. A second request behind it is not executed.
+/// RFC 9112, section 6.1: a request with both headers is read as chunked, and its connection is closed after the response. So a
+/// second request on this connection is not executed.
 #[test]
 fn a_request_with_a_length_and_chunks_ends_its_connection() {
     let data = tempfile::tempdir().unwrap();
@@ -193,7 +194,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
     let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
     assert_eq!(answer.status, 422, "{}", answer.text());
 
-    // Many requests with the largest allowed patterns. Other requests must be answered while these are processed.
+    // Many requests with costly patterns that are allowed. Other requests must be answered while these are processed.
     let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
     let mut asking: Vec<TcpStream> = (0..16)
         .map(|nth| {
@@ -244,7 +245,7 @@ fn long_computations_of_few_values_do_not_block_others_and_end_with_their_client
     let server = Server::start(data.path());
     let lines: String = (1..=10_000).map(|n| format!("m value={} {n}\n", n * 7919 % 1000)).collect();
     assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
-    // The query compares some fifty million pairs of values at each of 501 steps. All steps together read 7,500 values.
+    // Each query compares some fifty million pairs of values at each of 501 steps. The second one reads only 7,500 stored values.
     for values in ["vector(2)[7000s:1s]", "m[7000s]"] {
         let query = format!("dtw_over_time({values},vector(1)[7000s:1s],7000)");
         let path = format!("/api/v1/query_range?query={query}&start=9000&end=9500&step=1");
@@ -281,7 +282,7 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
         "{}",
         refused.text()
     );
-    // The pattern matches if the short text has an `a` followed by 800 letters at its end.
+    // The pattern matches the short text if the letter before the last 800 of its 2,000 letters is an `a`.
     let expect = usize::from(text.as_bytes()[2_000 - 801] == b'a');
     assert_eq!(ask(costly, 2).json()["data"]["matched"], expect);
     for (pattern, expect) in [("abba", 2), ("[ab]{40}[^ab]", 1), ("%5Cw%2B%20b$", 1)] {
@@ -326,7 +327,7 @@ fn a_client_that_does_not_read_its_response_is_cut_off() {
     let server = Server::start_with(data.path(), &["--request-seconds-max", "10"]);
     let lines: String = (0..60).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
     assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
-    // The response has some 20 MB, more than the socket buffers of both ends.
+    // The response has almost 8 MB, more than the socket buffers of both ends.
     let path = "/api/v1/query_range?query=x&start=1&end=10999&step=1&lookback_delta=11000";
     let mut stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
     assert_eq!(status(&mut stream), 200);
@@ -361,11 +362,11 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let mut welcome = [0; 4];
     agent.read_exact(&mut welcome).expect("an agent is greeted");
 
-    // Their bodies never arrive, so all these connections are busy.
+    // The bodies of these requests never arrive, so their connections stay busy.
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // A connection counts as idle until its head is read, so it may have been evicted for another one.
+        // A connection counts as idle until the head of its request is read, so some may have been evicted for others.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });
@@ -378,7 +379,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
     wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
-/// Sends more unfinished bodies than `requests_max`: of writes, of an import, of a request for checksums, and forms of queries.
+/// Sends more unfinished bodies than `requests_max`: writes, an import, a request for checksums, and forms.
 #[test]
 fn slow_bodies_do_not_block_others() {
     let data = tempfile::tempdir().unwrap();

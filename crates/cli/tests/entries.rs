@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::{Server, run};
 
-/// Time of the first entries of `server`. Successive entries of a series are one second apart.
+/// Time of the first entries of [`server`], s. Successive entries of a series are one second apart.
 const BEGIN: i64 = 1_700_000_000;
 
 fn server(dir: &tempfile::TempDir) -> Server {
@@ -29,7 +29,7 @@ fn escaped(question: &str) -> String {
     question.chars().map(|c| if odd(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// Searches entries. Returns their times in seconds after [`BEGIN`] with their texts, and the whole answer.
+/// Searches entries. Returns their times in seconds after [`BEGIN`] with their texts, and all `data` of the answer.
 fn ask(server: &Server, question: &str) -> (Vec<(i64, String)>, Value) {
     let question = escaped(question);
     let path = format!("/api/v1/entries?start={BEGIN}&end={}&{question}", BEGIN + 19);

@@ -1,4 +1,5 @@
-//! Tests queries of executions that an agent has sent: the API of `docs/api.md`, and the commands that use it.
+//! Tests queries of executions that an agent has sent: the API of `docs/api.md`, and the commands that use it. Also tests
+//! commands that read a data directory, and reports of damage.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -78,7 +79,7 @@ fn segment(
     });
 }
 
-/// Checks the response of `path` before and after the memtable is flushed to chunks.
+/// Checks the response of `path`, flushes the memtable to chunks, and checks the response again.
 fn check(server: &Server, path: &str, expect: impl Fn(&Value)) {
     for _ in 0..2 {
         let answer = server.get(path);
@@ -451,7 +452,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
         let mut after = BTreeMap::new();
         everything(data.path(), &mut after);
         assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
-        // Removes the files that only a writer creates. A copy on a read-only medium may not have them.
+        // Removes the locks and the disk reserve. A copy on a read-only medium may not have them.
         for file in ["LOCK", "chunks/LOCK", "chunks/RESERVE", "journal/LOCK"] {
             let _ = std::fs::remove_file(data.path().join(file));
         }

@@ -1,4 +1,5 @@
-//! Tests the hints of the commands for empty answers and refused requests, and times and JSON in all commands.
+//! Tests the hints of the commands for empty answers, refused requests and unknown variables, and the times and the JSON that
+//! commands have in common.
 
 mod support;
 
@@ -176,7 +177,7 @@ fn queries_over_time_say_how_windows_and_steps_work() {
 }
 
 #[test]
-fn times_are_dates_or_relative_to_now_in_every_command() {
+fn commands_accept_times_as_dates_or_relative_to_now() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let lines =

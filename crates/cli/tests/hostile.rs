@@ -21,8 +21,8 @@ const SEED: u64 = 7;
 const ATTACK: Duration = Duration::from_secs(6);
 /// Number of concurrent connections that send slowly.
 const DRIPPING: usize = 40;
-/// Limit on the resident memory of an attacked server in a debug build: 16 large frames of 4 MiB, the same number of decoded
-/// frames, and a margin.
+/// Limit on the resident memory of an attacked server in a debug build: 16 large frames of 4 MiB, 256 MiB of decoded records, and
+/// a margin.
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 
 type Attack = fn(&Target, &mut Random);
@@ -293,7 +293,8 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     assert_eq!(count("heap", &server), (acked + 50) * content::SAMPLES);
 }
 
-/// Sends until the server ends the connection. Returns the number of the last acknowledged frame, and the server's last frame.
+/// Sends frame after frame until one is not acknowledged. Returns the number of the last acknowledged frame, and the answer to
+/// the next one.
 fn send_until_refused(agent: &mut Agent) -> (u64, Option<ServerFrame>) {
     let mut acked = 0;
     for seq in 1.. {

@@ -57,7 +57,7 @@ fn chronix_files_are_imported_without_their_broken_rows() {
     assert!(outcome.as_str().unwrap().starts_with("nothing to do:"), "{outcome}");
 }
 
-/// Records of every type and form, as JSON lines.
+/// Samples of every type and entries of every form, as JSON lines.
 fn everything() -> String {
     [
         r#"{"metric":{"__name__":"a b","l\n\"x\"":"ö,= \\"},"#,
@@ -77,7 +77,7 @@ fn everything() -> String {
 }
 
 #[test]
-fn all_records_round_trip_exactly_through_a_server_and_a_directory() {
+fn samples_and_entries_round_trip_exactly_through_a_server_and_a_directory() {
     let place = Place::new();
     let file = place.file("all.jsonl", everything().as_bytes());
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -180,7 +180,7 @@ fn records_omitted_from_an_export_are_reported() {
 }
 
 #[test]
-fn every_format_is_read() {
+fn openmetrics_and_long_csv_are_read_and_unknown_formats_refused() {
     let place = Place::new();
     let om = "# TYPE r counter\nr_total 5 1700000000.5 # {id=\"a\"} 1\nr_total 6 1700000001\nr 7\n# EOF\n";
     let om = place.file("a.openmetrics", om.as_bytes());
@@ -218,7 +218,7 @@ fn repeated_times_are_distinguished_from_loss() {
         (&verified["good"], &verified["replaced"], &verified["samples"]["count"]),
         (&true.into(), &2.into(), &3.into())
     );
-    // A sample that another client has written is not part of this import.
+    // Another client has written a sample of the same series between the imported ones, so the comparison fails.
     place.server.post("/write?precision=s", &[], b"b value=1 5");
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Tests `tacho import` with the real binary: it reports records that it cannot import unchanged, and imports the rest.
+//! Tests `tacho import` and `tacho export` with the real binary: files that they refuse, records that they skip, and warnings.
 
 #[path = "support/place.rs"]
 mod place;
@@ -12,7 +12,7 @@ use support::run;
 
 const ALL: &str = "{__name__=~\".+\"}";
 
-/// Name, content and arguments of a file, and the expected warning.
+/// Name, content and arguments of a file, and a part of the expected warning. Empty if no warning is expected.
 const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
     (
         "s.lp",
@@ -300,7 +300,7 @@ fn records_refused_at_the_limit_on_chunks_have_their_own_reason_and_hint() {
 }
 
 #[test]
-fn a_series_without_labels_is_refused_with_its_name() {
+fn the_refusal_of_a_series_without_labels_names_the_series() {
     let place = Place::with(&["--series-max", "2"]);
     let file = place.file("a.csv", b"time,a,b,c,d\n1700000000,1,2,3,4\n");
     let (code, stdout, stderr) = run(&["import", file.to_str().unwrap(), "--server", &place.server.url()]);
@@ -363,7 +363,7 @@ fn records_past_retention_are_distinguished_from_loss() {
 }
 
 #[test]
-fn a_missing_file_leaves_no_state_behind() {
+fn an_import_that_fails_before_it_sends_leaves_no_state_behind() {
     let place = Place::new();
     let there = place.file("there.csv", b"time,a\n1700000000,1\n");
     let missing = place.path("missing.csv");

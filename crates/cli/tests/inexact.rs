@@ -72,7 +72,7 @@ fn an_unbounded_error_is_written_as_a_text_in_json() {
     ]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.contains("values +Inf"), "{stderr}");
-    // Imports the export again.
+    // Another server can import the export.
     let again = Server::start_with(&dir.path().join("again"), &["--selfwatch-seconds", "0"]);
     let (code, _, stderr) = run(&["import", output, "--server", &again.url()]);
     assert_eq!(code, Some(0), "{stderr}");

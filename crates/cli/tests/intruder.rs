@@ -1,4 +1,4 @@
-//! Tests what an intruder would try. Most tests are about one weakness that an access control can have.
+//! Tests what an intruder would try.
 
 mod support;
 #[path = "support/tokens.rs"]
@@ -142,7 +142,7 @@ fn one_token_does_not_end_the_sessions_of_others() {
 }
 
 #[test]
-fn guesses_are_limited_and_noted_on_every_path() {
+fn guesses_on_several_paths_are_limited_together_and_audited() {
     let guarded = Guarded::start();
     let paths = ["/api/session", "/api/v1/labels", "/api/status", "/nothing", "/metrics"];
     let statuses: Vec<u16> = (0..30)
@@ -280,7 +280,7 @@ fn sessions_series_and_queries_above_a_limit_are_refused_and_counted() {
     }
 }
 
-/// A body of two frames. Each has more samples than the token may write in a second.
+/// A body with two DATA frames. Each has more samples than the token may write in a second.
 fn two_frames() -> Vec<u8> {
     let mut body = Vec::new();
     let hello =
@@ -345,7 +345,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     let is_closed = |server: &Server| {
         let closed = server.get("/api/v1/labels");
         let ready = server.get("/readyz");
-        // Anyone may ask, so the answer names neither path nor cause.
+        // Anyone may ask, so the answer does not contain the path of the directory.
         let text = ready.text();
         assert!(!text.contains(data.to_str().unwrap()), "{text}");
         closed.status == 401 && ready.status == 503 && text.contains("file of tokens cannot be used")
@@ -384,7 +384,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
 }
 
 #[test]
-fn a_server_without_tokens_closes_with_the_first_one() {
+fn the_first_token_ends_access_without_a_token() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path());
     let (mut agent, _) = Agent::connect(server.records, "shop", None);

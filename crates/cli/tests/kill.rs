@@ -285,7 +285,7 @@ async fn check_session(store: &Store, sender: &Sender) {
     assert!(store.entries(log, TimeRange::ALL).await.unwrap() == expect, "entries of {}", sender.session);
 }
 
-/// Span base, start, and for each event its time difference and the operation that it enters.
+/// Span base, start, and for each event its time difference and the operation that it enters, or `failed` for a failed exit.
 type Call = (u64, i64, Vec<(u64, Option<String>)>);
 
 async fn check_executions(store: &Store, senders: &[Sender]) {

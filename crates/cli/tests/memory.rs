@@ -1,6 +1,6 @@
-//! Tests compressed bodies of less than 200 kB whose records would take gigabytes, and queries and answers that would need
-//! gigabytes of memory. The server has a limit of 4 GB. It continues to run, names the refused records, and keeps the valid
-//! records. Its memory stays small, even after a restart.
+//! Tests requests that would need much memory, up to gigabytes: compressed bodies of less than 200 kB whose records are large,
+//! queries, answers, and lists of rules. The server has at most 4 GB of address space. It refuses what is too large, and
+//! continues to run.
 
 mod support;
 
@@ -16,8 +16,8 @@ use support::{Response, Server, tacho};
 
 /// Limit on the address space of the server, kB.
 const ADDRESS_SPACE_KB: &str = "4000000";
-/// Limit on the resident memory of a server after it has received such bodies, in a debug build. Before, the server
-/// takes some 40 MB.
+/// Limit on the resident memory of a server, in a debug build, after it has received bodies with large records. Before, the
+/// server takes some 40 MB.
 const RESIDENT_BYTES_MAX: u64 = 150 << 20;
 
 fn start(data: &Path, flags: &[&str]) -> Server {
@@ -100,7 +100,7 @@ fn labels_shared_by_fields_are_in_memory_once_even_after_a_restart() {
     assert_eq!(post_gzip(&server, &body).status, 204);
     let check = |server: &Server, when: &str| {
         assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
-        // A response repeats the labels, which exceeds the limit of one response.
+        // A response repeats the labels for each series, so they exceed the limit of one response.
         for path in ["/api/v1/series?match[]=", "/api/v1/query?time=1700000000&query="] {
             let answer = server.get(&format!("{path}{{__name__=~%22m.*%22}}"));
             assert_eq!(answer.status, 422, "{when}: {path}");
@@ -112,7 +112,7 @@ fn labels_shared_by_fields_are_in_memory_once_even_after_a_restart() {
         assert!(resident < RESIDENT_BYTES_MAX, "{when}: {resident} bytes resident");
     };
     check(&server, "before");
-    // The first start reads the series from the journal, the second one from the table of series.
+    // The first restart reads the series from the journal, the second one from the table of series.
     server.kill();
     let server = start(data.path(), &[]);
     check(&server, "after a crash");
@@ -127,7 +127,7 @@ fn the_index_stays_within_its_memory_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &["--index-bytes-max", "2000000"]);
     assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
-    // The labels of each series take 6 kB, so 300 series take 2 MB. No two series have the same value.
+    // The labels of each series take 6 kB, so 300 series take 2 MB. No two series have a tag value in common.
     let labels = line("", 6, 1_000, 1);
     let series = |n| format!("s{}", labels.replace("vvvvvvvv", &format!("{n:08}")));
     let body: String = (0..1_000).map(series).collect();
@@ -167,10 +167,10 @@ fn the_index_stays_within_its_memory_limit() {
 }
 
 #[test]
-fn concurrent_bodies_that_need_their_whole_budget_are_decoded_one_after_the_other() {
+fn concurrent_bodies_with_long_names_of_series_do_not_crash_the_server() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // The bodies have new series with names of 4 kB, so that each body uses its whole budget.
+    // Each body is a line with 12,000 new series that have names of 4 kB. Their labels exceed the limit of a line.
     let bodies: Vec<String> =
         (0..12).map(|n| line(&format!("b{n}{}", "m".repeat(4_000)), 0, 0, 12_000)).collect();
     let answers: Vec<Response> = std::thread::scope(|scope| {
@@ -185,10 +185,10 @@ fn concurrent_bodies_that_need_their_whole_budget_are_decoded_one_after_the_othe
     assert!(server.stop().success());
 }
 
-/// Number of concurrent requests, slightly below the limit of a server.
+/// Number of concurrent requests, slightly below the default of `--requests-max`.
 const AT_ONCE: usize = 60;
 
-/// Sends many concurrent requests and reads only the statuses of their responses. All connections are open when this returns.
+/// Sends `count` requests at once and reads only the statuses of their responses. Returns them with the open connections.
 fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server.http).expect("server accepts");
@@ -286,7 +286,7 @@ fn the_values_of_a_label_are_limited_in_one_answer() {
 
 #[test]
 fn queries_that_need_much_memory_are_computed_one_after_the_other() {
-    /// One query takes some 120 MB in addition to the memory of an idle server.
+    /// Enough for one query, which takes some 120 MB in addition to the memory of an idle server, but not for all at once.
     const PEAK_BYTES_MAX: u64 = 400 << 20;
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
@@ -307,9 +307,9 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     assert!(server.stop().success());
 }
 
-/// Each frame has some 50 bytes and 16 refused records. The reasons for the refusals take a kilobyte of memory per frame.
+/// Each frame has some 50 bytes and 16 refused records. The reasons for the refusals of one frame take a kilobyte of memory.
 #[test]
-fn imports_of_many_frames_at_once_stay_within_the_memory_of_records() {
+fn concurrent_imports_of_many_frames_stay_within_the_memory_budget() {
     use tacho_ingest::wire::{ClientFrame, Hello};
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);

@@ -1,4 +1,5 @@
-//! Tests Parquet import and export with the real binary: files of pandas are read, and exports round-trip.
+//! Tests Parquet import and export with the real binary: files in the forms of data frame libraries are read, and
+//! exports can be imported again.
 
 mod support;
 
@@ -68,7 +69,7 @@ fn parquet_exports_round_trip() {
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("file holds samples, not texts: omit --text"), "{stderr}");
 
-    // An export to standard output is identical.
+    // An export of the samples to standard output is identical to the file.
     let out = std::process::Command::new(support::tacho())
         .args(["export", "--format", "parquet", "--server", &url])
         .args(all)

@@ -43,8 +43,8 @@ fn agents(server: &Server, query: &str) -> Vec<Value> {
     server.get(&format!("/api/v1/agents?{query}")).json()["data"]["agents"].as_array().unwrap().clone()
 }
 
-/// Starts an agent with 100 methods that responds to each list immediately. A rule decides as many methods as `methods` has for
-/// its pattern. A rule whose pattern is not in `methods` cannot be applied.
+/// Connects an agent with 100 methods. It responds to each list of rules immediately. `methods` has patterns, each with the
+/// number of methods that its rule decides. A rule with another pattern cannot be applied. The thread returns the received lists.
 fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]) -> JoinHandle<Vec<Probes>> {
     let mut agent = Agent::connect(server.records, &controlled(session, service, "")).expect("server greets");
     let methods: HashMap<String, u64> =
@@ -73,7 +73,7 @@ fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]
 }
 
 #[test]
-fn a_kept_rule_survives_sigkill_and_another_does_not() {
+fn a_kept_rule_survives_sigkill_and_other_rules_do_not() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     added(&server, "state=off&pattern=gone.*");
@@ -109,7 +109,7 @@ fn a_kept_rule_survives_sigkill_and_another_does_not() {
 }
 
 #[test]
-fn a_server_does_not_start_on_rules_that_it_cannot_read() {
+fn a_server_does_not_start_with_an_invalid_rule_in_its_file() {
     let data = tempfile::tempdir().unwrap();
     assert!(serve(data.path()).stop().success());
     let path = data.path().join("probes.json");
@@ -122,10 +122,10 @@ fn a_server_does_not_start_on_rules_that_it_cannot_read() {
 }
 
 #[test]
-fn a_full_disk_refuses_a_kept_rule_and_changes_nothing() {
+fn a_kept_rule_that_cannot_be_written_is_refused_and_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
-    // With a directory in place of the file, writing fails for every user, even root.
+    // With a directory in place of the new file, writing fails for every user, even root.
     std::fs::create_dir(data.path().join("probes.json.new")).unwrap();
     let refused = add(&server, "state=off&pattern=a.*&keep=1");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("10")), "{}", refused.text());
@@ -141,7 +141,7 @@ fn fails(answer: Response, status: u16, expect: &str) {
 }
 
 #[test]
-fn mistakes_name_parameter_and_value() {
+fn invalid_requests_are_refused_with_the_reason() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     let long = "a".repeat(1_025);
@@ -239,7 +239,7 @@ fn fill(server: &Server) {
 }
 
 #[test]
-fn long_answers_of_many_agents_are_shown_without_their_lists() {
+fn agents_above_the_size_limit_of_an_answer_are_shown_without_their_lists() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     fill(&server);
@@ -317,7 +317,7 @@ fn reports_of_agents_are_shown_and_limited() {
 }
 
 #[test]
-fn commands_switch_probes_wait_for_agents_and_warn() {
+fn commands_for_probes_wait_for_the_agents_and_warn() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     let url = server.url();
@@ -416,7 +416,7 @@ fn mistakes_on_the_command_line_have_a_hint() {
     }
 }
 
-/// A running command with --watch. Its output is read line by line. It is killed when dropped.
+/// A running `tacho agents --watch`, killed when dropped. Its output is read line by line.
 struct Watch {
     child: Child,
     lists: Receiver<String>,

@@ -52,8 +52,7 @@ fn put(frame: &mut DataFrame, dt: i64, call: Option<CallRef>, values: &[FieldVal
     frame.declared(&DeclaredRecord { record_type: ORDER, series: SERIES, at, call, values });
 }
 
-/// Searches entries. For each entry, the oldest first, returns its body and its time relative to
-/// [`content::BASE`].
+/// Searches entries. For each entry, the oldest first, returns its time relative to [`content::BASE`], and its body.
 fn ask(server: &Server, question: &str) -> Vec<(i64, String)> {
     let path = format!("/api/v1/entries?start=1699999999&end=1700000002&order=oldest&{question}");
     let answer = server.get(&path);
@@ -150,7 +149,7 @@ fn types_are_listed(server: &Server) {
     assert_eq!(none["types"], json!([]));
 }
 
-/// For each form of the type, the newest last: its units, and the time of its first definition.
+/// For each form of the type, the last declared one last: its units, and the time of its first definition.
 fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     let data = server.get("/api/v1/records").json()["data"]["types"].take();
     let units = |form: &Value| {
@@ -221,7 +220,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
         assert!(log.contains(part), "{part:?} in {log}");
     }
     assert!(listed(&server).is_empty());
-    // With a directory in place of the file, writing fails for every user, even root.
+    // With a directory in place of the new file, writing fails for every user, even root.
     let aside = data.path().join("record_types.json.new");
     std::fs::create_dir(&aside).unwrap();
     write(&server, 1, &first);
@@ -242,7 +241,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
 }
 
 #[test]
-fn a_damaged_definition_ends_the_connection_and_an_invalid_one_refuses_its_records() {
+fn a_damaged_definition_ends_the_connection_and_records_of_an_invalid_one_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(&dir.path().join("data"), &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::open(server.records, 7);

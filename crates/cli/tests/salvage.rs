@@ -1,4 +1,5 @@
-//! Tests `tacho check` and `tacho repair` where the journals show what `chunks/` lacks.
+//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories, mostly where the journals show
+//! what `chunks/` lacks.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -19,7 +20,7 @@ use tacho_drivers::embedded::Embedded;
 use tacho_model::Kind;
 use tacho_store::{Driver, Table};
 
-/// Partition and clustering of the series rows of samples.
+/// Keys of the series rows of samples: the partition, then the clustering.
 fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     in_runtime(async {
@@ -34,7 +35,7 @@ fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// The directory has a torn end and records in its journal, so a start that opens it changes files.
+/// The segment file has a torn end, and the journal has records, so a start that is not refused changes files.
 #[test]
 fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -69,6 +70,13 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
         assert!(code == Some(1) && stderr.contains(&format!("cannot listen on {key} {address}")), "{stderr}");
         assert!(found() == before, "{stderr}");
     }
+    let at = ["serve", "--http", &address, "--records", &address, "--data", data.to_str().unwrap()];
+    let (code, _, stderr) = run(&at);
+    assert!(
+        code == Some(2) && stderr.contains(&format!("both {address}: each needs its own port")),
+        "{stderr}"
+    );
+    assert!(found() == before, "{stderr}");
     let server = Server::start(&data);
     assert!(found() != before, "the start changed nothing");
     assert_eq!(server.stop().code(), Some(0));
@@ -151,7 +159,7 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
     let remove_segments = |at: &Path| {
         files(at).into_iter().filter(is_of_chunks).for_each(|path| std::fs::remove_file(path).unwrap());
     };
-    // A start that failed after it had created `chunks/` leaves the directory like this.
+    // `chunks/` was lost, and an empty one was created in its place.
     let empty = |at: &Path| {
         remove_all(at);
         in_runtime(async { drop(Embedded::open(&at.join("chunks")).await.unwrap()) });
@@ -217,7 +225,7 @@ fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
     assert!(code == Some(1) && stderr.contains("the newest segment file lacks its end"), "{stderr}");
 }
 
-/// Writes to the front of a file.
+/// Overwrites the first four bytes of a file.
 fn spoil(path: &Path) {
     let mut bytes = std::fs::read(path).unwrap();
     bytes[..4].fill(b'#');
@@ -238,8 +246,9 @@ struct Refused {
     damage: fn(&Path),
     /// A part of the server's message.
     message: &'static str,
-    /// A finding of the check.
+    /// The kind of a finding of the check.
     kind: &'static str,
+    /// The remedy that the finding names.
     remedy: &'static str,
 }
 
@@ -291,7 +300,7 @@ const REFUSED: [Refused; 5] = [
     },
 ];
 
-/// In each case the segment also has a torn end, which a start cuts off only if it does not refuse the directory.
+/// Before each damage, the segment file gets a torn end, which a start cuts off only if it does not refuse the directory.
 #[test]
 fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
     let place = tempfile::tempdir().unwrap();
@@ -315,7 +324,7 @@ fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
         let (code, stderr) = refused_start(&damaged);
         assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains(message), "{name}: {stderr}");
-        // The message about a wrong name is the remedy itself.
+        // The message about a wrong name has the remedy itself, so it names no commands.
         let commands: &[&str] = if kind == "file-foreign" { &[] } else { &["check", "restore", "repair"] };
         for command in commands {
             assert!(stderr.contains(&format!("tacho {command}")), "{name}: {command} in {stderr}");
@@ -360,7 +369,7 @@ fn refused_start(data: &Path) -> (Option<i32>, String) {
     (code, format!("{stdout}{stderr}"))
 }
 
-/// Path and length of every file and directory, except of lock files.
+/// All files with their lengths, except lock files, and all directories with 0.
 fn tree(data: &Path) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap()) {

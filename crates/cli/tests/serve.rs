@@ -255,7 +255,7 @@ fn the_page_is_embedded_and_cached() {
 }
 
 #[test]
-fn refused_series_and_exact_counters_are_logged() {
+fn refused_series_and_rules_that_do_not_suit_counters_are_logged() {
     let says = |flags: &[&str], rules: &str, lines: &str, expect: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("tacho.toml");
@@ -267,7 +267,7 @@ fn refused_series_and_exact_counters_are_logged() {
         let server = if rules.is_empty() {
             server
         } else {
-            // The server checks counters when it starts, so it is restarted.
+            // The server checks counters when it starts, and then every ten minutes. So it is restarted.
             assert!(server.stop().success());
             Server::start_with(&dir.path().join("data"), &flags)
         };

@@ -21,10 +21,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use support::{Server, wait_for};
 use tacho_ingest::wire::{ClientFrame, ErrorCode, FrameDecoder, Hello, ServerFrame};
 
-/// Time limit for an answer of a peer.
+/// Time limit for each read from the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A certificate authority with its file, and the certificates that it signs.
+/// A certificate authority. Its certificate is `file`. The certificates that it signs are written to `directory`.
 struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -52,7 +52,7 @@ impl Authority {
         self.sign_until(name, (4096, 1, 1))
     }
 
-    /// Makes a certificate that is valid until the beginning of this day (year, month, day).
+    /// Makes a certificate that is valid until the beginning of this day (year, month, day) in UTC.
     fn sign_until(&self, name: &str, (year, month, day): (i32, u8, u8)) -> Pair {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.not_after = date_time_ymd(year, month, day);
@@ -62,7 +62,7 @@ impl Authority {
             cert: self.directory.join(format!("{name}.cert.pem")),
             key: self.directory.join(format!("{name}.key.pem")),
         };
-        // The file is replaced as a whole, as by tools that renew certificates.
+        // Each file is replaced as a whole, as by tools that renew certificates.
         for (path, text) in [(&pair.key, key.serialize_pem()), (&pair.cert, signed.pem())] {
             let new = path.with_extension("new");
             fs::write(&new, text).unwrap();
@@ -193,7 +193,7 @@ fn peers_without_tls_get_an_error_in_their_protocol() {
         }
         other => panic!("{other:?}"),
     }
-    // A client of HTTP on the port of the agents, with TLS and without.
+    // An HTTP client on the port of the agents, without TLS and with it.
     let expect = format!(
         "this port takes records of agents in the native protocol; HTTPS is served on port {}\n",
         server.http.port()
@@ -524,7 +524,7 @@ fn a_java_program_records_with_a_client_certificate() {
 }
 
 #[test]
-fn a_java_program_names_the_setting_that_the_server_needs() {
+fn the_java_agent_names_the_setting_that_does_not_fit_the_server() {
     let Some(java) = Java::new() else { return };
     let place = tempfile::tempdir().unwrap();
     let authority = Authority::new(place.path(), "ca");

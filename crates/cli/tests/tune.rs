@@ -116,7 +116,7 @@ fn a_series_shorter_than_a_chunk_keeps_the_default_chunk_size() {
 }
 
 #[test]
-fn unusable_data_is_reported() {
+fn unusable_data_and_arguments_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.csv");
     std::fs::write(&file, csv()).unwrap();

@@ -17,7 +17,7 @@ use tacho_model::{Kind, MatchOp, Matcher, SeriesId, TimeRange};
 use tacho_server::clock::SystemClock;
 use tacho_store::{Options, Store};
 
-/// Frames in the golden directories (`crates/server/examples/golden_directory.rs`).
+/// Number of frames in each golden directory (`crates/server/examples/golden_directory.rs`).
 const FRAMES: u64 = 60;
 /// The samples of the series `line` that were not deleted have these numbers.
 const LINES: std::ops::RangeInclusive<i64> = 11..=60;
@@ -90,8 +90,8 @@ fn directories_of_older_versions_are_checked_backed_up_and_served() {
     }
 }
 
-/// Compares the records of a golden directory with those that were sent: samples and entries of the agent as a whole, calls and
-/// the series `line` by their times.
+/// Compares the records of a golden directory with those that were sent. Of calls and of the series `line`, compares only the
+/// times.
 fn compare(data: &Path) {
     filled::in_runtime(async {
         let driver =
@@ -148,7 +148,7 @@ fn newer_json(bytes: &mut Vec<u8>) {
         String::from_utf8(bytes.clone()).unwrap().replace("\"version\": 1", "\"version\": 2").into_bytes();
 }
 
-/// The path, relative to `data`, of the last file in `folder` with this extension.
+/// The path, relative to `data`, of the file in `folder` with this extension whose name is last in alphabetical order.
 fn newest(data: &Path, folder: &str, extension: &str) -> String {
     let files = fs::read_dir(data.join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let newest = files.filter(|path| path.extension().is_some_and(|e| e == extension)).max().unwrap();
@@ -161,7 +161,7 @@ fn a_directory_of_a_newer_version_is_refused_and_not_changed() {
     let original = place.path().join("original");
     filled::directory(&original);
     let journal = newest(&original, "journal", "journal");
-    // A compaction may have removed the first segment file.
+    // Compaction may have removed the first segment file, so the last one is changed.
     let segment = newest(&original, "chunks", "segment");
     let changes: [(&[&str], &str, &Change); 5] = [
         (&[&journal], "journal has version 4, this program reads up to 3", &|bytes| {

@@ -26,7 +26,7 @@ fn remote_write(name: &str, value: f64, ms: u64) -> Vec<u8> {
     sample.push(rest as u8);
     let series = [field(0x0a, &label), field(0x12, &sample)].concat();
     let message = field(0x0a, &series);
-    // A snappy block with one literal: its length, a tag, the bytes.
+    // A snappy block with one literal: the length, a tag with the length minus 1, the bytes.
     let length = u8::try_from(message.len()).unwrap();
     [&[length, 60 << 2, length - 1], &message[..]].concat()
 }
@@ -52,7 +52,7 @@ fn remote_write_is_kept_over_a_restart() {
 }
 
 #[test]
-fn refusals_name_the_record_and_the_reason() {
+fn refusals_of_requests_name_the_reason() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--body-bytes-max", "1000"]);
     let fails = |path: &str, headers: &[(&str, &str)], body: &[u8], status: u16, part: &str| {

@@ -1,8 +1,7 @@
-//! Measures the memory of a million series that each have one sample since the last seal.
+//! Measures the memory of series, by default a million, that each have one sample since the last flush.
 //!
 //! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process
-//! before and after the samples arrive. Before the arrival, the index has the series, but the series have no open
-//! samples.
+//! before and after the samples arrive. Before the arrival, the index has the series, and an earlier sample of each is flushed.
 
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// One sample of every series.
+/// Appends one sample to every series.
 async fn append(store: &Store, series: usize, at: i64) -> Result<(), Failure> {
     for first in (0..series).step_by(BATCH) {
         let one = |number: usize| {

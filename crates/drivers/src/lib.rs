@@ -1,4 +1,4 @@
-//! The back ends, one file or folder each. [`open`] is the only registry.
+//! The back ends, one file or folder each; the memory driver is in `tacho_store`. [`open`] selects one by its URL.
 //!
 //! A new driver needs a module here, a line in [`SCHEMES`] and in [`open`], a feature in `Cargo.toml`, and a test file
 //! that runs `tacho_store::conformance`.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tacho_store::{Driver, Error, MemoryDriver, Result};
 
-/// URLs of the back ends in this build, for messages and help.
+/// The forms of the URLs of the back ends in this build, for an error message.
 pub const SCHEMES: &[&str] = &[
     "memory:",
     "embedded:DIRECTORY",
@@ -26,7 +26,7 @@ pub const SCHEMES: &[&str] = &[
 /// Opens a back end by its URL, such as `memory:` or `embedded:/var/lib/tacho/chunks`.
 ///
 /// # Errors
-/// `Invalid` for an unknown scheme; otherwise the error of the driver.
+/// `Invalid` for an unknown scheme or a missing directory; otherwise the error of the driver.
 pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {

@@ -1,4 +1,4 @@
-//! The embedded driver with files that are damaged, missing, left over, or from different times.
+//! The embedded driver with files that are damaged, missing, left over, or from different times, and with full disks.
 
 mod common;
 
@@ -171,7 +171,7 @@ async fn unsynced_bytes_are_not_copied() {
         &|bytes| bytes.truncate(end - batch + 15),
         // Only the length of the file reached the disk.
         &|bytes| bytes[end - batch..].fill(0),
-        // Half of an index was written.
+        // Bytes that look like half of an index, but not of the index of this file. A copy of them is kept.
         &|bytes| {
             bytes.extend([0, 1, 1, 0, b'p', 4, 0, 0, 0, 0, 0].iter().chain(&[56, 0, 0, 0]).chain(&[0; 30]))
         },
@@ -214,7 +214,7 @@ async fn a_forged_batch_inside_a_torn_one_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_damaged_value_with_correct_lengths_is_not_searched_for_rows() {
+async fn a_damaged_row_with_correct_lengths_is_not_searched_for_rows() {
     let forged = {
         let bench = Bench::new();
         let driver = bench.open().await;
@@ -228,7 +228,7 @@ async fn a_damaged_value_with_correct_lengths_is_not_searched_for_rows() {
     drop(driver);
     let file = &bench.segments()[0];
     let at = place(file, &forged);
-    // Damages the head of the batch, and a byte of the row before the value.
+    // Damages the head of the batch, and the last byte of the key of the first row.
     change(file, |bytes| {
         bytes[at - 19 - 10] ^= 1;
         bytes[at - 1] ^= 1;
@@ -295,7 +295,7 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
         driver.put(vec![row(key, &noise(key, 10_000))]).await.unwrap();
     }
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // Starts to rewrite the first segment, which has 400 kB of needed rows.
+    // Starts to rewrite the first segment, which still has 450 kB of needed rows.
     driver.delete((0..60).map(gone).collect()).await.unwrap();
     bench.disk.set_space(300);
     let meta = |key| Row { table: Table::Meta, ..row(key, b"what the store remembers") };
@@ -339,7 +339,7 @@ async fn a_missing_file_is_detected() {
 }
 
 #[tokio::test]
-async fn a_link_to_itself_is_named_with_a_remedy() {
+async fn the_error_for_a_link_to_itself_has_the_path_and_a_remedy() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let kept = bench.snapshot();
@@ -358,7 +358,7 @@ async fn a_link_to_itself_is_named_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn an_incomplete_directory_does_not_count_as_an_older_version() {
+async fn an_incomplete_directory_is_not_taken_for_one_of_an_older_version() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let copy = Bench::new();
@@ -434,7 +434,8 @@ async fn a_segment_with_deletes_damaged_since_the_start_is_kept() {
     driver.delete(vec![Delete::row(Table::Chunks, b"p", 0u32.to_be_bytes())]).await.unwrap();
     driver.put(vec![row(51, &noise(51, 2_000))]).await.unwrap();
     let second = bench.segments()[1].clone();
-    // Damages the row of the delete, which follows a mark and the head of its batch, and the index.
+    // Damages the index and the row of the delete. Before this row are the value of 8,000 bytes, the mark after it, and the
+    // head of the batch of the delete.
     let at = place(&second, &noise(50, 8_000)) + 8_000 + 2 * 16 + 15;
     change(&second, |bytes| {
         let in_index = bytes.len() - 40;
@@ -459,7 +460,7 @@ async fn full(bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_segment_in_one_copy_of_the_manifest_is_kept() {
+async fn a_segment_that_only_one_copy_of_the_manifest_lists_is_kept() {
     let bench = Bench::new();
     full(&bench).await;
     let before = bench.snapshot();
@@ -472,7 +473,7 @@ async fn a_segment_in_one_copy_of_the_manifest_is_kept() {
         refused += u32::from(driver.put(vec![row(9, b"one more")]).await.is_err());
         bench.disk.set_space(u64::MAX);
         let stopped = bench.snapshot();
-        // The driver continues or is opened again.
+        // First, the same driver continues. Then the files as they were after the failure are opened again.
         driver.put(vec![row(9, b"one more")]).await.unwrap();
         drop(driver);
         let expect: Vec<u32> = (0..10).collect();
@@ -495,7 +496,8 @@ async fn ordinary_puts_leave_the_reserve_to_deletes() {
         bench.restore(&before);
         let driver = bench.open().await;
         bench.disk.set_space(space);
-        // The first put creates a segment. The second put fills it, so that it is sealed.
+        // The first put creates a segment if there is space. The second put does not fit. The third put fills the segment, so
+        // that it is sealed.
         let _ = driver.put(vec![row(9, b"one more")]).await;
         let _ = driver.put(vec![row(10, &noise(10, 10_000))]).await;
         bench.disk.set_space(10_200 + space);
@@ -546,7 +548,7 @@ async fn space_can_be_freed_on_a_full_disk() {
     driver.delete((70..100).map(gone).collect()).await.unwrap();
     driver.settle().await.unwrap();
     assert!(bench.bytes() < before / 2, "{} of {before} bytes remain", bench.bytes());
-    // New rows fit again, and the next full disk finds a reserve.
+    // New rows fit again. A start on a disk with space creates the reserve again, so that deletes work on the next full disk.
     driver.put(vec![row(300, &noise(300, 10_000))]).await.unwrap();
     drop(driver);
     bench.disk.set_space(100_000);

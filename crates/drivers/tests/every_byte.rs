@@ -1,5 +1,6 @@
-//! Damages every byte of a small directory, one at a time. Ends the process at each operation. Copies the directory
-//! while it changes. Only damaged rows may be lost, no file may be deleted, and the loss must be reported.
+//! Flips one bit in each byte of the segments and manifests of a small directory: only the row with this byte may be lost, no
+//! file may be deleted, and damage that the start reads must be reported. Ends the process at each operation: no acknowledged
+//! row may be lost. Copies the directory while it changes: the copy must be complete or refused.
 
 mod common;
 
@@ -34,7 +35,7 @@ fn delete(key: u32) -> Delete {
     Delete::row(Table::Chunks, b"p", key.to_be_bytes())
 }
 
-/// Writes two sealed segments and a growing one. Row 3 is deleted.
+/// Writes two sealed segments and a growing one. Row 3 is deleted. Returns the other rows.
 async fn fill(bench: &Bench) -> BTreeMap<u32, Vec<u8>> {
     let driver = open(bench).await.unwrap();
     for key in 0..6 {
@@ -50,7 +51,7 @@ fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     let find = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
     let mut places = Vec::new();
     for key in (0..6).chain(10..16).chain([20]) {
-        // Searches for the lengths, too, because the value of row 1 is a prefix of the value of row 10.
+        // The head of the row without its checksum, the partition and the key.
         let whole =
             [&[0, 1, 1, 0, 4, 0], &(value(key).len() as u32).to_le_bytes()[..], b"p", &u32::to_be_bytes(key)];
         if let Some(at) = find(&whole.concat()) {
@@ -70,7 +71,7 @@ fn is_idle(bytes: &[u8], at: usize) -> bool {
     (24..index as usize).contains(&at)
 }
 
-/// Reads each row separately, so that errors and missing rows count as lost.
+/// Reads each row separately, so that an error affects only one row. Unreadable and missing rows are not in the result.
 async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
     let mut found = BTreeMap::new();
     for key in 0..30u32 {
@@ -85,7 +86,7 @@ async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
     found
 }
 
-/// The path of a file after the open: its original path, or its path in the quarantine.
+/// The path at which a file exists after the open: its original path, or a path in the quarantine.
 fn kept(path: &Path) -> Option<PathBuf> {
     let aside = path.parent()?.join("quarantine").join(path.file_name()?);
     [path.to_owned(), aside].into_iter().find(|path| path.exists())
@@ -143,11 +144,12 @@ async fn a_flipped_bit_loses_only_its_row() {
     }
 }
 
-/// The visible rows after each step.
+/// The visible rows at the beginning, and after each requested put or delete.
 type History = Vec<Vec<(u32, Bytes)>>;
 
-/// Puts, replaces and deletes rows and frees space until an operation fails. Returns whether no operation failed. After a
-/// failure, the last two states in `history` are the acknowledged state and the requested state.
+/// Puts, replaces and deletes rows and frees space, one operation for each of the `steps`. Stops when an operation fails.
+/// Returns whether none failed. If a put or a delete failed, the last two states in `history` are the acknowledged state and
+/// the requested state.
 async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bool {
     let mut model: BTreeMap<u32, Bytes> = history.last().cloned().unwrap_or_default().into_iter().collect();
     for step in steps {
@@ -185,7 +187,7 @@ async fn acknowledged_rows_survive_a_power_failure_at_any_operation() {
     end_everywhere(true).await;
 }
 
-/// Ends the process at each of its operations. A power failure also loses unsynced bytes.
+/// Ends the process at each of its operations. If `power_fails`, unsynced bytes are also lost.
 async fn end_everywhere(power_fails: bool) {
     let mut operations = 0;
     loop {

@@ -69,7 +69,7 @@ fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/segment").join(name)
 }
 
-/// Files of a directory by name, without the lock and the reserve.
+/// Files of a directory by name, without `LOCK`, `RESERVE` and `END`.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     let files = entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()));

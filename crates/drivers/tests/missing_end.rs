@@ -1,5 +1,6 @@
-//! The end of the growing segment was cut off after its rows were acknowledged. Each start reports it, also a start after a crash
-//! of the first one. A torn end of a crash is not reported, whatever a power failure left of the file `END`.
+//! If the end of the growing segment was cut off after its rows were acknowledged, each start reports the missing bytes, even if
+//! the first start was stopped by a crash. If a crash left a torn end, no bytes are reported as missing, in each state in which
+//! a power failure can leave the file `END`.
 
 mod common;
 
@@ -17,10 +18,11 @@ const MARK_BYTES: usize = 16;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 20;
 const SEGMENT: &str = "00000001.segment";
-/// Limit on the operations of a start.
+/// Limit on the operations of a start and a put.
 const OPERATIONS_MAX: u64 = 200;
 
-/// Three batches in one segment, and the lengths of the file after its creation and after each batch, including the mark.
+/// The files of a directory with three batches in one segment, and the lengths of the segment file after its creation and after
+/// each batch, including the mark.
 async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>) {
     let driver = bench.open().await;
     let mut ends = vec![HEADER_BYTES + MARK_BYTES];
@@ -97,7 +99,7 @@ async fn an_end_cut_off_at_any_byte_is_reported_by_each_start() {
             let text = std::fs::read_to_string(&path).unwrap();
             let expect = format!("tachograph missing 1\nsegment 1\noffset {length}\nbytes {missing}\n");
             assert_eq!(text, expect);
-            // An operator has restored the records, and removes the note. Only a row that was cut in two is still reported.
+            // An operator has restored the records, and removes the note. Only an incomplete batch at the end is still reported.
             std::fs::remove_file(path).unwrap();
             let health = bench.open().await.health();
             assert_eq!(health.set_aside, [] as [&str; 0], "{place}");
@@ -134,7 +136,7 @@ async fn a_start_that_finds_a_missing_end_may_stop_at_each_operation() {
     }
 }
 
-/// `END` is not synced: a power failure may leave any earlier bytes of it, garbage, or no file.
+/// Records are appended to `END` without a sync: a power failure may leave an earlier state of it, garbage, or no file.
 #[tokio::test]
 async fn a_torn_end_is_not_reported_as_missing() {
     let bench = Bench::quick();
@@ -206,6 +208,39 @@ async fn the_rest_of_an_acknowledged_batch_is_copied_before_the_cut_that_an_oper
                 "start {start}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_an_operator_permits_may_stop_at_each_operation() {
+    let mut bench = Bench::quick();
+    let (files, ends) = three_batches(&bench).await;
+    let length = ends[3] - MARK_BYTES - 10;
+    let damaged = &files[&bench.segments()[0]][..length];
+    let mut stop = 0;
+    loop {
+        bench.disk = FaultyDisk::default();
+        bench.disk.set_sync_skipped(true);
+        cut(&bench, &files, length);
+        std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+        let is_whole = bench.starts_within(stop).await;
+        if !is_whole {
+            let place = format!("stop at operation {stop}");
+            let driver = bench.try_open().await.unwrap_or_else(|error| panic!("{place}: {error}"));
+            assert!(keys(&driver).await.starts_with(&[1, 2]), "{place}");
+        }
+        let is_copy = |name: &String| {
+            let offset = name.strip_prefix("00000001.segment.torn-").and_then(|text| text.parse().ok());
+            let copy = std::fs::read(bench.directory.path().join("quarantine").join(name)).unwrap();
+            offset.is_some_and(|offset: usize| offset <= ends[2] && copy == damaged[offset..])
+        };
+        let copies = notes(&bench);
+        assert!(copies.iter().any(is_copy), "stop at operation {stop}: {copies:?}");
+        if is_whole {
+            break;
+        }
+        stop += 1;
+        assert!(stop < OPERATIONS_MAX, "the start never ends");
     }
 }
 

@@ -20,7 +20,8 @@ async fn a_batch_torn_at_any_byte_is_cut_off_completely() {
     driver.put(vec![row(3, b"three"), row(4, b"four")]).await.unwrap();
     drop(driver);
     let file = &bench.segments()[0];
-    // Removes the mark after the batch. Without the mark, the batch counts as not acknowledged.
+    // Removes the mark after the batch. The snapshot has an `END` without this batch, so nothing proves that the batch was
+    // acknowledged.
     let mut whole = std::fs::read(file).unwrap();
     whole.truncate(whole.len() - 16);
     for end in good..whole.len() {
@@ -116,7 +117,7 @@ async fn damage_outside_of_the_parts_that_are_read_is_ignored() {
     let found = read().await.unwrap().remove(0);
     let found: Vec<&[u8]> = found.iter().map(|cut| &*cut.as_ref().unwrap().row.value).collect();
     assert_eq!(found, [cut(&values[0]), cut(&values[1])]);
-    // A row at the position of another row is not accepted as that row.
+    // Damages the key of the second row. A row with another key is not accepted as this row.
     bytes[head] ^= 1;
     std::fs::write(path, &bytes).unwrap();
     let found = read().await.unwrap().remove(0);
@@ -320,7 +321,7 @@ async fn a_stray_file_with_a_high_number_or_another_name_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn an_unknown_url_is_refused_by_name() {
+async fn a_url_with_an_unknown_scheme_or_without_a_directory_is_refused() {
     for (url, says) in [
         ("cassandra://x", "no driver for \"cassandra://x\", known are memory:, embedded:DIRECTORY"),
         ("embedded:", "\"embedded:\" names no directory"),

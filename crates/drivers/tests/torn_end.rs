@@ -1,5 +1,5 @@
-//! A start that cuts off a torn end is stopped by a power failure, once at each of its operations. The next start reads the same
-//! rows, reports the same damage, and accepts rows.
+//! A start that cuts off a torn end is stopped by a power failure, once at each of its operations. The next starts read the
+//! same rows and report the same damage as a start without a stop. They accept rows.
 
 mod common;
 
@@ -14,7 +14,7 @@ use common::{Bench, damaged, keys, noise, row};
 
 const HEADER_BYTES: usize = 24;
 const MARK_BYTES: usize = 16;
-/// Limit on the operations of a start.
+/// Limit on the operations of a start and a put.
 const OPERATIONS_MAX: u64 = 200;
 
 /// A directory before a start.
@@ -106,7 +106,7 @@ const CASES: [Case; 8] = [
     },
 ];
 
-/// The files of a directory with three batches, and the ends of the batches.
+/// The files of a directory with three batches, and the lengths of the segment as in [`Case::change`].
 async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>) {
     let driver = bench.open().await;
     let mut ends = vec![HEADER_BYTES + MARK_BYTES];

@@ -1,4 +1,4 @@
-//! How long does decoding take? `cargo bench -p tacho-ingest --bench decode` prints ns per call and ns per value.
+//! How long does decoding take? `cargo bench -p tacho-ingest --bench decode` prints ns and bytes per call and per value.
 
 #[path = "../tests/support/request.rs"]
 mod request;
@@ -40,7 +40,7 @@ fn session(dictionary: &[u8]) -> Session {
     session
 }
 
-/// Decodes frames to batches: checksum, records, checks.
+/// Measures the decoding of a frame to a batch, with its checksum and the checks of the records.
 fn frames(what: &str, dictionary: &[u8], frame: &DataFrame, count: usize) {
     let bytes = frame.finish();
     let mut session = session(dictionary);

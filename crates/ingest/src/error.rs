@@ -17,7 +17,7 @@ pub enum Error {
     /// The position counts the bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
-    /// The sequence number of a DATA frame.
+    /// The sequence number of a DATA frame is too far above the last one.
     #[error(
         "frame {seq} is too far from {last}, the last one of the session: the next may be {most} at most"
     )]
@@ -30,7 +30,7 @@ pub enum Error {
     Dictionary { what: String },
     #[error("snappy block is damaged: {0}")]
     Snappy(String),
-    /// `bytes` is the size that the message states, or its actual size.
+    /// `bytes` is the size that the body states.
     #[error("message of {bytes} bytes when decompressed, at most {max} are allowed")]
     MessageTooLong { bytes: usize, max: usize },
 }

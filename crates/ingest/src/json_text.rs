@@ -1,4 +1,5 @@
-//! How is a text written as a JSON string? The lines of an export and the body of a declared record use this.
+//! How is a text written as a JSON string? JSON lines, the body of a declared record and the
+//! broken rows of a Parquet file use this.
 
 use std::fmt::Write;
 

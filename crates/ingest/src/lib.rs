@@ -1,8 +1,8 @@
 //! Decodes the bytes of a protocol into a [`tacho_model::Batch`]. No sockets, no clock, no async.
 //!
-//! There is one module per protocol. Each answers "which records are in these bytes, and which of them are refused?". A
-//! refused record never affects a valid one. Path of one record: `server/src/listen/` and `server/src/http/` pass the
-//! bytes; `store` takes the batch.
+//! There is one module per protocol. Each answers "which records are in these bytes, and which of them are refused?". If
+//! a record, line or row is refused, the others are kept. A malformed message is refused as a whole (`error.rs`). Path of
+//! one record: `server/src/listen/` and `server/src/http/` pass the bytes; `store` takes the batch.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

@@ -1,7 +1,7 @@
 //! Where does a line of a line protocol file end, and which lines of a block are broken?
 //!
-//! [`crate::line_protocol`] decodes the lines. This module cuts blocks, because a string may contain line feeds. It
-//! decodes the lines of a faulty block one by one, so that each broken line is reported.
+//! [`crate::line_protocol`] decodes a block. This module finds the ends of the lines: a line feed in a string does not end
+//! a line. If a line of the block is refused, each line is decoded again by itself, so that each broken line is reported.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -12,7 +12,8 @@ use crate::line_protocol::{Precision, decode};
 use crate::rows::{At, Block, Broken, Rows};
 
 /// Limit on the bytes of a line with its strings. If no end is found within the limit, a quote in the line is taken as
-/// unclosed, and the line ends at its first line feed. So an unclosed quote breaks only one line.
+/// unclosed, and the line ends at its first line feed. So an unclosed quote breaks only one line, unless it is nearer than
+/// this to the end of the file: then the rest of the file counts as one broken line, although its valid lines are kept.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Reads line protocol.
@@ -181,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_lines_read_back_or_are_counted(
+        fn records_reported_as_written_read_back(
             labels in prop::collection::btree_map(".{1,8}", ".{1,8}", 0..4),
             name in ".{1,8}",
             samples in prop::collection::vec((any::<i64>(), any::<f64>()), 1..10),

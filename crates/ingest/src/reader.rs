@@ -5,7 +5,7 @@
 
 use tacho_model::varint;
 
-/// An error in a body, and the position of its byte.
+/// An error in a body, and its position in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct Flaw {

@@ -9,9 +9,9 @@
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```
 //!
-//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built, so a
-//! hostile message with many empty fields takes no memory. Step before: `server/src/http/`. Step after: the store takes
-//! the batch.
+//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built, and at
+//! most [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory.
+//! Step before: `server/src/http/`. Step after: the store takes the batch.
 
 use std::sync::Arc;
 
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_checked_before_anything_is_allocated() {
+    fn sizes_over_a_limit_and_damaged_bodies_are_refused() {
         let fail = |body: &[u8], max| decode(body, max).unwrap_err().to_string();
         let body = body(vec![series(&[("a", &"x".repeat(5_000))], &[])]);
         assert_eq!(fail(&body, 5_000), "message of 5020 bytes when decompressed, at most 5000 are allowed");

@@ -1,6 +1,6 @@
 //! Which records are in a block of a file of rows, and which rows of the block are broken?
 //!
-//! Each format is one type that implements [`Rows`]. Step before: `cli/src/command/import/`, which reads files and cuts
+//! Each text format is one type that implements [`Rows`]. Step before: `cli/src/command/import/`, which reads files and cuts
 //! blocks at [`Rows::whole`]. Step after: the same command, which sends the batch to a store.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub trait Rows: Send {
         true
     }
 
-    /// A message if the end of the file is incomplete, because the file may be truncated. Called at the end of a file.
+    /// Called at the end of a file. Returns a message if the file lacks its end marker, because it may be truncated.
     fn lacks(&self) -> Option<String> {
         None
     }
@@ -65,7 +65,7 @@ pub struct Broken {
     pub row: u64,
     pub at: At,
     pub reason: String,
-    /// Position of the whole row in the block or, for binary formats, in the textual form.
+    /// Position of the whole row in the block or, for Parquet, in the text that is written for broken rows.
     pub bytes: Range<usize>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Lines of a block without their line feeds, each with its position.
+/// Lines of a block without their line ends, each with its position, which includes the line end.
 pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = (Range<usize>, &[u8])> {
     let mut at = 0;
     block.split_inclusive(|byte| *byte == b'\n').map(move |line| {
@@ -114,7 +114,7 @@ pub(crate) fn not_utf8(row: &[u8], error: std::str::Utf8Error) -> String {
 /// Limit on the number of characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 48;
 
-/// The beginning of a value in quotes.
+/// Puts a value into quotes; only the beginning of a long value.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or(text)),

@@ -1,7 +1,7 @@
 //! Which time does a text name?
 //!
 //! There are three formats: a number since 1970 in some unit, ISO 8601 (RFC 3339, RFC 9557), and a pattern as in
-//! `strptime`. Times without an offset are local times of a given zone.
+//! `strptime`. In the last two formats, times without an offset are local times of a given zone.
 
 use std::fmt;
 
@@ -31,7 +31,8 @@ impl Unit {
     }
 
     /// The unit in which the number is a time between the years 1973 and 5138. In this period the ranges of the four
-    /// units do not overlap, so there is only one such unit.
+    /// units do not overlap, so there is only one such unit. Smaller numbers are seconds, larger ones nanoseconds. The sign is
+    /// ignored.
     pub fn guess(number: f64) -> Self {
         match number.abs() {
             n if n < 1e11 => Self::Seconds,
@@ -53,7 +54,6 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The format of a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeFormat {
     Epoch(Unit),
@@ -142,7 +142,7 @@ impl TimeReader {
         }
     }
 
-    /// The time at which a local clock shows the given number of nanoseconds since 1970.
+    /// Converts a local time to UTC. `ns` is the local time in ns since 1970-01-01 00:00 of the same clock.
     #[cfg(feature = "parquet")]
     pub(crate) fn utc_of_local(&mut self, ns: i128) -> Result<Timestamp, String> {
         let text = format!("{ns} ns");

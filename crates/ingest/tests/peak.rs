@@ -87,7 +87,8 @@ const DOORS: &[Door] = &[
             drop(decoder.decode(body, Precision::Nanoseconds, 1));
         },
         bound: memory_bytes_max,
-        // Number of tags, bytes of a tag, fields, bytes of a measurement, form of a value, lines with one head.
+        // Number of tags, bytes of a tag's value, number of fields, bytes of a measurement, form of a value, number of
+        // consecutive lines with the same measurement.
         worst: &[
             [63, 4_000, 30_000, 1, 0, 1],
             [15, 4_000, 30_000, 1, 0, 1],
@@ -103,7 +104,8 @@ const DOORS: &[Door] = &[
         body: write_request,
         decode: |body| drop(remote_write::decode(body, 64 << 20)),
         bound: |bytes| memory_bytes_max(22 * bytes).min(memory_bytes_max(BODY_BYTES + (1 << 20))),
-        // Number of labels, bytes of a value, samples, form of a sample, empty fields, distinct series.
+        // Number of labels, bytes of a value, number of samples, form of a sample, number of empty labels, whether the
+        // series are distinct.
         worst: &[
             [1, 1, 1, 0, 0, 1],
             [1, 1, 100_000, 0, 0, 1],
@@ -117,7 +119,8 @@ const DOORS: &[Door] = &[
         body: frames,
         decode: import,
         bound: memory_bytes_max,
-        // Kind of record, records of a frame, bytes of a text, numbers of a record, number of ids, number of frames.
+        // Kind of record, number of records in a frame, bytes of a text, number of values in a record (kind 5: labels of a
+        // series, kind 6: fields of a record type), number of ids, number of frames.
         worst: &[
             [0, 9_000, 1, 1, 1, 9],
             [0, 1, 1, 100_000, 1, 1],
@@ -276,7 +279,7 @@ fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// A dictionary with a text, a series and a record type, followed by frames of records that use them.
+/// HELLO, a dictionary, and frames of records. What fills the body depends on the kind: records, or definitions.
 fn frames(shape: &Shape) -> Vec<u8> {
     let [kind, records, text_bytes, numbers, ids, frames] = *shape;
     let mut out = Vec::new();
@@ -357,7 +360,7 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
             varint(&mut record, numbers.min(4_096));
             (0..numbers.min(4_096)).for_each(|_| record.extend_from_slice(&[0, 1, 0, 1]));
         }
-        // A declared record. Each field is the same text, or has no value.
+        // A declared record. All fields have the same text, or all have no value.
         3 => {
             record.extend_from_slice(&[1, 1, 0, 2]);
             let nulls = if numbers == 0 { 0xff } else { 0 };

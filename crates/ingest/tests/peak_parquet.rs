@@ -1,7 +1,7 @@
 //! Is the memory for reading a Parquet file limited? Tests the worst file that a search finds.
 //!
-//! Files are built byte by byte, so that they can have contents that no writer produces: a small page that decompresses
-//! to gigabytes, or a dictionary or a list of lengths with billions of values. This is the only test in its process.
+//! Files are built byte by byte, so that they can have contents that no writer produces: a small page that claims to
+//! decompress to a gigabyte, or to hold billions of values or lengths. This is the only test in its process.
 
 #[path = "support/climb.rs"]
 mod climb;
@@ -20,7 +20,8 @@ const TRIES: usize = 12;
 const BLOCKS_MAX: usize = 4;
 
 /// Each shape has: form of the file, number of rows, bytes of a text, number of labels, number of values, and number
-/// of different texts of a label.
+/// of different texts of a label. In the forms 5 to 7 the third number is the false one, and in form 9 the last one sets
+/// the number of row groups.
 const WORST: &[Shape] = &[
     // Labels and values of many rows. Broken rows with long texts.
     [0, 200_000, 4_000, 16, 1, 2],
@@ -28,7 +29,7 @@ const WORST: &[Shape] = &[
     [0, 200_000, 100_000, 1, 1, 2],
     [0, 200_000, 1, 2_000, 1, 2],
     [0, 20_000, 1_000_000, 40, 1, 2],
-    // One series for each value of each row.
+    // Wide files: each value of a row is in another series.
     [1, 200_000, 4_000, 8, 64, 3],
     [1, 200_000, 60, 2, 64, 250],
     [1, 200_000, 0, 0, 64, 1],
@@ -37,7 +38,7 @@ const WORST: &[Shape] = &[
     [2, 200_000, 1_000_000, 0, 60, 2],
     [2, 200_000, 2_000_000, 0, 1, 2],
     [2, 200_000, 3, 0, 1, 2],
-    // Prefix-compressed texts. In the later shapes, each text has a page of its own.
+    // Prefix-compressed texts, then pages of one short text with padding.
     [3, 200_000, 1_000_000, 1, 1, 1],
     [3, 200_000, 50, 1, 1, 1],
     [4, 3_000, 1_000_000, 1, 1, 1],

@@ -143,7 +143,7 @@ fn malformed_records_do_not_affect_others() {
 }
 
 #[test]
-fn mistyped_declared_records_do_not_affect_others() {
+fn invalid_declared_records_do_not_affect_others() {
     check_raw("record type 99 is not defined", 4, &[99, 1, 0, 0]);
     check_raw("series 7 is not defined", 4, &[1, 7, 0, 0]);
     check_raw("label \"a\" is given twice", 4, &[1, 2, 0, 0]);
@@ -174,7 +174,7 @@ fn check_declared(reason: &str, record_type: u64, values: &[FieldValue<'_>]) {
 }
 
 #[test]
-fn record_types_over_a_limit_are_refused_record_by_record() {
+fn records_of_invalid_types_are_refused_one_by_one() {
     let keeps = |record_type, values: &[FieldValue<'_>]| {
         let mut frame = DataFrame::new(1, BASE);
         frame.declared(&DeclaredRecord { record_type, series: 1, at: BASE, call: None, values });
@@ -356,7 +356,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     ]
 }
 
-/// Nested calls: enters and exits with differences. An exit always has an open call.
+/// Nested calls: enters and exits with the times between them. An exit always has an open call.
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec((0u8..3, 0u64..1 << 40), 1..60).prop_map(|steps| {
         let mut open = 0;

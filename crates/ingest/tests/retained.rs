@@ -11,7 +11,7 @@ use tacho_ingest::line_protocol::{DECODER_BYTES_MAX, Decoder, Precision};
 static MEMORY: PeakAlloc = PeakAlloc;
 
 #[test]
-fn memory_of_refused_lines_is_freed() {
+fn memory_that_is_kept_after_refused_lines_is_limited() {
     for (name, body) in [("late times", late_times()), ("no time", no_times()), ("full", full())] {
         let mut decoder = Decoder::default();
         let before = MEMORY.current_usage();
@@ -28,7 +28,7 @@ fn memory_of_refused_lines_is_freed() {
     }
 }
 
-/// 40 lines of many fields. No two lines have a key in common, and the times are out of range.
+/// 40 lines of many fields. No two lines have a field in common, and the times are out of range.
 fn late_times() -> String {
     let mut body = String::new();
     for line in 0..40 {

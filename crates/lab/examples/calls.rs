@@ -1,6 +1,7 @@
 //! Generates the calls of a fleet of web services, and sends them to a server or prints them as CSV (`bench/scale`).
 //!
-//! The last line of the output (on stderr with `--csv`) is a JSON object with the number of calls and of traces, and some traces.
+//! The last line of the output (on stderr with `--csv`) is a JSON object with the numbers of calls, traces and segments, and a
+//! random sample of the traces.
 
 use std::io::{BufWriter, Write};
 
@@ -9,7 +10,7 @@ use tacho_lab::calls::{HEADER, Sender, Trace, Traces, When, rows};
 use tacho_model::Random;
 
 const HOUR_NS: f64 = 3.6e12;
-/// Number of traces that the result names.
+/// Limit on the traces that the result names.
 const NAMED: usize = 32;
 
 #[derive(Parser)]

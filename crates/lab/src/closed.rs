@@ -20,7 +20,7 @@ use crate::{Error, RequestId, RequestIds};
 /// Limit on connections, below the number of ephemeral ports of one address (28,232 on Linux). More connections need several
 /// generators.
 const CONNECTIONS_MAX: usize = 20_000;
-/// Pause before a lost connection is reopened.
+/// Pause after a connection could not be opened.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ impl Failures {
 pub struct TemplateReport {
     /// For example `GET /ads?page={1..20}`.
     pub name: String,
-    /// Response times of the successful requests, ns, from the first byte sent to the last byte received.
+    /// Response times of the successful requests, ns, from sending the request to the last byte received.
     pub latency_ns: Histogram<u64>,
     pub failures: Failures,
 }

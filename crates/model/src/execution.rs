@@ -175,7 +175,7 @@ pub struct Segment {
     pub base: u64,
     /// Number of the part; 0 for the first part.
     pub part: u32,
-    /// The span that caused this segment. It belongs to another thread or process.
+    /// The span that caused this segment. It belongs to another segment, or to another tracer.
     pub parent: Option<SpanId>,
     pub thread: Arc<str>,
     /// Time of the first event.

@@ -22,7 +22,7 @@ pub struct Families {
 }
 
 impl Families {
-    /// Reads the labels from bytes as [`Labels::from_canonical`] does. Among sets that differ only in the name, the
+    /// Reads the labels from bytes as [`Labels::from_canonical`] does. Among long sets that differ only in the name, the
     /// first has its own copy of the labels; later sets share one copy.
     pub fn read(&mut self, canonical: &[u8]) -> Result<Labels, LabelError> {
         let Some((before, name, after)) = parts_of(canonical, NAME) else {

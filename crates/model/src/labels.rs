@@ -37,7 +37,7 @@ impl fmt::Debug for SeriesId {
     }
 }
 
-/// Why a set of labels was refused. Each message names the value and the limit.
+/// Why a set of labels was refused. A message about a limit states the actual size and the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     #[error("label name is empty (value {value:?})")]
@@ -163,8 +163,8 @@ impl Labels {
         Ok(Self::of(out.into(), self.len() + 1))
     }
 
-    /// The same as [`Labels::with`], but the labels of `base` are shared by all sets created from it. `scratch` is a buffer for
-    /// the bytes to hash; it grows to the size of the set.
+    /// The same as [`Labels::with`], but all sets created from a long `base` share its labels. `scratch` is a buffer for the
+    /// bytes to hash; it grows to the size of the set.
     pub fn sharing(
         base: &Arc<Self>,
         name: &str,

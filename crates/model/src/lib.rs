@@ -1,7 +1,7 @@
 //! The types of Tachograph: labels, series, samples, entries, executions, batches, limits.
 //!
-//! Everything here is plain data: no async, no I/O, no clock. Timestamps are `i64` nanoseconds since the Unix epoch, UTC,
-//! everywhere.
+//! This crate has no async, no I/O, and does not read the system's clock. Timestamps are `i64` nanoseconds since the Unix
+//! epoch, UTC, everywhere.
 //!
 //! Path of one record: `ingest` decodes the bytes of a protocol into a [`Batch`] of these types; `store` stores the
 //! batch.

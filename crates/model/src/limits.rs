@@ -1,4 +1,4 @@
-//! Limits on labels and records, each with its unit. A value over a limit is refused with an error that names the value;
+//! Limits on labels and records, each with its unit. A value over a limit is refused with an error that states the limit;
 //! it is never truncated silently.
 
 /// Limit on the number of labels of one series. Series of real Prometheus setups usually have fewer than 30 labels. 64 leaves a
@@ -9,8 +9,8 @@ pub const LABEL_NAME_BYTES_MAX: usize = 256;
 /// Limit on the bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
 /// Limit on the bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a
-/// series key. Without this limit, labels could have four times as many bytes in total, and each field of a line in line
-/// protocol has all labels of the line.
+/// series key. Without this limit, labels could have more than four times as many bytes in total, and each field of a line in
+/// line protocol has all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Limit on the bytes of one entry's body. A long stack trace fits; a whole file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
@@ -18,8 +18,8 @@ pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 pub const OPERATION_BYTES_MAX: usize = 8_192;
 /// Limit on the events (enters and exits) in one part of a segment; the agent cuts longer segments into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Limit on the open calls carried from one part of a segment to the next. This is the maximum depth of nested calls that can
-/// be recorded.
+/// Limit on the open calls carried from one part of a segment to the next. So at most this many nested calls may be open where
+/// a segment is cut.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
 /// Limit on the attributes in one part of a segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;

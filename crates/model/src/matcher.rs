@@ -21,7 +21,8 @@ pub struct MatcherError {
     pub label: String,
     pub pattern: String,
     pub cause: String,
-    /// Whether the pattern was refused because of a limit on the number or the cost of patterns, and not because of its syntax.
+    /// Whether the pattern is over the [`PatternBudget`] of its request. False if its syntax is wrong, or if it is too costly
+    /// alone.
     pub is_over_budget: bool,
 }
 
@@ -45,7 +46,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// For matchers from the configuration of the server. No budget limits their patterns.
+    /// For matchers from the configuration of the server and from stored deletions. No budget limits their patterns.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         Self::new_within(label, op, value, &mut PatternBudget::unlimited())
     }

@@ -49,7 +49,7 @@ impl PatternBudget {
     /// Limit on the approximate number of states of all automata. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
-    /// For patterns from the configuration of the server, which is trusted.
+    /// For patterns that are not from a request.
     pub const fn unlimited() -> Self {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
@@ -96,7 +96,7 @@ pub(crate) enum Fault {
 /// A pattern that matches whole values, as in matchers of Prometheus.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// `None` if the candidates are exactly the matches. No automaton is needed then, and compiling one would take
+    /// `None` if the candidates are known to be exactly the matches. No automaton is needed then, and compiling one would take
     /// longer than all later work.
     regex: Option<Regex>,
     pub(crate) candidates: Candidates,
@@ -181,7 +181,7 @@ fn candidates(pattern: &str, tree: &Hir) -> Candidates {
         return texts.map_or(anything, Candidates::Values);
     }
     let prefix = begins.longest_common_prefix().unwrap_or_default();
-    // A literal truncated at its limit may end within a character.
+    // The prefix may end within a character: the extractor truncates long literals, and characters may have a common first byte.
     let text = prefix.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     Candidates::Prefix(text.to_owned())
 }

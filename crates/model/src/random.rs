@@ -1,4 +1,4 @@
-//! Pseudo-random numbers from a seed: one seed replays a run.
+//! Pseudo-random numbers from a seed. The same seed gives the same numbers.
 
 use crate::mix64;
 

@@ -37,8 +37,7 @@ pub struct Translated {
 /// Rewrites a pattern. If `dot_newline` is true, `.` also matches a newline, as if the pattern started with `(?s)`.
 ///
 /// # Errors
-/// If Go refuses the pattern; the error names the refused part. Also if the pattern has a surrogate, or exceeds a limit of
-/// this file.
+/// If Go refuses the pattern, if the pattern has a surrogate, or if it exceeds a limit of this file.
 pub fn translate(pattern: &str, dot_newline: bool) -> Result<Translated, String> {
     let flags = Flags { dot_newline, ..Flags::default() };
     let mut translation = Translation {
@@ -527,7 +526,7 @@ fn property(rest: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     Ok(if negated { class.replacen('p', "P", 1) } else { class })
 }
 
-/// Reads one character, either literal or escaped with a backslash.
+/// Reads an escape sequence after its backslash, and returns the character that it stands for.
 fn escape(rest: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     let Some(c) = rest.next() else { return Err("trailing backslash at end of expression".into()) };
     let bad = || format!("invalid escape sequence: \\{c}");

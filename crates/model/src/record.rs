@@ -1,4 +1,4 @@
-//! Samples and entries: the numbers and texts of a series.
+//! The kinds of record, and two of them: samples (numbers) and entries (texts or byte strings).
 
 use crate::Timestamp;
 
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// The value in PromQL. Only this conversion rounds integers above 2^53.
+    /// The value in PromQL. Integers above 2^53 are rounded.
     #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
     pub const fn as_f64(self) -> f64 {
         match self {

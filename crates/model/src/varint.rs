@@ -73,8 +73,8 @@ pub fn read(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     read_long(bytes)
 }
 
-/// Called only for numbers of several bytes. This function and [`read_wide`] have a loop each: a common loop, which first
-/// finds the end of the number, takes twice as long.
+/// [`read`] of input that does not start with a number of one byte. This function and [`read_wide`] have a loop each: a
+/// common loop, which first finds the end of the number, takes twice as long.
 fn read_long(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     let mut n = 0u64;
     let mut rest = *bytes;

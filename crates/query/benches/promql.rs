@@ -1,4 +1,4 @@
-//! How long does PromQL take over data in memory? Prints the best of five runs of each query.
+//! How long does PromQL take to evaluate a query over data in memory? Prints the best time of five for each query.
 //!
 //! `cargo bench -p tacho-query`: 100 series of 8,640 samples (one day, one sample per 10 s), 1,000 steps. To measure other
 //! queries: `cargo bench -p tacho-query --bench promql -- 'rate(x[1h])'`.

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum ErrorKind {
     /// The query or its parameters are invalid.
     BadData,
-    /// The query is valid, but cannot be computed over this data.
+    /// The computation failed because of the data or of an argument, or the query was cancelled.
     Execution,
     /// The query exceeds a limit; the message names the value and the limit.
     Limit,
@@ -77,7 +77,7 @@ impl Error {
         Self { kind: ErrorKind::Execution, message: message.into(), place: None }
     }
 
-    /// `what` is a plural noun with its unit: "steps", "samples".
+    /// `what` names what was counted: "steps", "bytes of text".
     pub(crate) fn limit(what: &str, value: u128, limit: usize) -> Self {
         let message = format!("query needs {value} {what}, at most {limit} are allowed");
         Self { kind: ErrorKind::Limit, message, place: None }

@@ -10,7 +10,7 @@ const SECOND: i64 = 1_000_000_000;
 const SAMPLES: usize = 9_000;
 const SERIES: usize = 48;
 
-/// Series of pseudo-random values with gaps, above the number of samples from which several threads are used.
+/// Series of pseudo-random values with gaps. They have enough samples for a query to use several threads.
 fn data(seed: u64) -> Vec<SeriesData> {
     let mut random = seed | 1;
     let mut next = move || {

@@ -1,5 +1,5 @@
-//! Compares functions of windows with exact rational arithmetic, in instant and range queries. The values have a large
-//! offset, form steep lines or lines with little scatter, are near the largest double, or are subnormal.
+//! Compares functions over windows with exact rational arithmetic, in instant and range queries. Some values have a large
+//! offset, form steep lines with little scatter, are near the largest double, or are tiny (also subnormal).
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use tacho_query::promql::{self, Output, Params, SeriesData};
 const SECOND: i64 = 1_000_000_000;
 /// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Largest absolute error if the exact answer is tiny compared to its terms. The error is given as a fraction of the
-/// terms.
+/// Absolute error that is also permitted, as a fraction of the terms. It matters if the exact answer is tiny compared to
+/// its terms.
 const VANISHING: f64 = 1e-20;
-/// Absolute error for subnormal doubles. Their spacing is the smallest double; a quantile may multiply the error.
+/// Absolute error that is also permitted, for subnormal doubles. Their spacing is the smallest positive double; a quantile
+/// may multiply the error.
 const SMALLEST: f64 = 1e-322;
 
 type Samples = Vec<(i64, f64)>;
 
-/// Shape of the values: a small integer multiplied by a factor, an offset, and a slope.
+/// Shape of the values: `offset`, plus `a_second` per second, plus a small integer multiplied by `unit`.
 #[derive(Clone, Debug)]
 struct Shape {
     unit: f64,
@@ -112,7 +113,7 @@ impl Ratio {
     }
 }
 
-/// The digits and the exponent of a double.
+/// A double as an integer and the power of two that multiplies it.
 fn digits(value: f64) -> (BigInt, i64) {
     let (biased, fraction) = ((value.to_bits() >> 52 & 0x7ff) as i64, value.to_bits() & ((1 << 52) - 1));
     let digits = if biased == 0 { fraction } else { fraction | 1 << 52 };
@@ -128,7 +129,7 @@ struct Exact {
     exponent: i64,
     time: BigInt,
     value: BigInt,
-    /// The count multiplied by the sums of squares and products of the differences from the means.
+    /// This and the next two: sums of squares and products of the differences from the means, multiplied by the count.
     times: BigInt,
     values: BigInt,
     both: BigInt,
@@ -159,7 +160,7 @@ impl Exact {
         Ratio { over: self.value.clone(), under: self.count.into(), exponent: self.exponent }.value()
     }
 
-    /// Divides by the count, or by the count minus one.
+    /// `by` is the count, or for the variance of a sample the count minus one.
     fn variance(&self, by: usize) -> Ratio {
         let ratio =
             Ratio { over: self.values.clone(), under: self.count.into(), exponent: 2 * self.exponent };
@@ -184,7 +185,7 @@ impl Exact {
         Ratio { over, under, exponent: 2 * self.exponent }.by(SECOND, 1).by(SECOND, 1).root()
     }
 
-    /// The steepest slope that samples with this scatter can have.
+    /// The steepest slope that samples with this scatter of times and values can have.
     fn slope_max(&self) -> f64 {
         let ratio =
             Ratio { over: self.values.clone(), under: self.times.clone(), exponent: 2 * self.exponent };
@@ -222,7 +223,7 @@ impl Expect {
     }
 }
 
-/// Compares a function with its definition, in instant queries and in a range query.
+/// Compares a function with its definition at up to 12 steps of a range query, and in instant queries at the same times.
 fn check(
     query: &str,
     samples: &Samples,
@@ -298,7 +299,7 @@ fn quantile(count: usize) -> f64 {
     ask("trend_margin_over_time(x[1d], 0.95)", &zigzag, &at)[0].1 / Exact::of(&zigzag).slope_error()
 }
 
-/// Steep lines with little scatter, and values at 2^53 that change by one.
+/// The samples are a steep line with little scatter, and values at 2^53 that change by one.
 #[test]
 fn cancellation_loses_no_digits() {
     let steep = |k: i64| (k * SECOND, k as f64 * 1e6 + [0.0, 0.01, -0.02][k as usize % 3]);

@@ -1,4 +1,4 @@
-//! Hostile queries: arbitrary text, deep nesting, excessive sizes. They must fail with an error and never panic.
+//! Hostile queries: arbitrary text, deep nesting, excessive sizes. They must return a result or an error, and never panic.
 
 use std::sync::Arc;
 
@@ -283,7 +283,7 @@ fn operations_that_multiply_series_are_limited() {
         let error = plan.evaluate(&data).expect_err(query);
         assert!(error.to_string().contains("intermediate points, at most 1000000"), "{query}: {error}");
     };
-    // `count_values`: each new value is a new series.
+    // `count_values` makes a series of each distinct value.
     let labels = Arc::new(Labels::new([(NAME, "x")]).unwrap());
     let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
     let values = (0..2_000).map(f64::from).collect();
@@ -324,7 +324,7 @@ fn labels_created_by_a_query_are_limited() {
         (&format!("-(-(-{replace}))"), 100 * (text + text - name)),
         ("sum by (i) (x)", 100 * own),
         ("count_values without (i) (\"v\", x)", 100 * (192 + 3) + 10 + 2 * 90),
-        // Labels of the groups and of the results. There is one result per pair.
+        // The labels of the groups, and those of one result per pair.
         ("x * on (i) group_left () x", 100 * 2 * own),
         ("x * on () group_left () sum(x)", 2 * 192 + 100 * own),
         ("last_over_time(x[1m])", 0),
@@ -352,8 +352,8 @@ fn labels_created_by_a_query_are_limited() {
     }
 }
 
-/// A label value above the limit is refused before it is written. The replacement has thousands of references to a long
-/// text.
+/// A label value above the limit is refused before it is written. The queries repeat a long text thousands of times in one
+/// value.
 #[test]
 fn long_values_are_refused_before_they_are_written() {
     let labels = Labels::new([("a".to_owned(), "v".repeat(4_000))]).unwrap();
@@ -370,7 +370,7 @@ fn long_values_are_refused_before_they_are_written() {
 
 /// Rows for many series and many steps are refused before they are allocated; they would take 40 GB here.
 #[test]
-fn rows_of_every_function_are_counted_before_allocation() {
+fn rows_of_subqueries_are_counted_before_allocation() {
     let labels = |i: usize| Arc::new(Labels::new([(NAME, "x".to_owned()), ("i", i.to_string())]).unwrap());
     let data: Vec<SeriesData> = (0..5_000).map(|i| SeriesData::new(labels(i), vec![0], vec![1.0])).collect();
     for function in ["dtw_over_time(x[5m], x[5m])", "sax_over_time(x[5m], \"ab\", 4, 3)", "rate(x[5m])"] {

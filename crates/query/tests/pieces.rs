@@ -1,5 +1,5 @@
-//! The answer does not depend on the form of the input: one column, pieces with regular times, or summaries of chunks
-//! that no window cuts. Windows that share work return the same result as separate windows.
+//! The answer does not depend on the form of the input: one column, several pieces, or also summaries of pieces that no
+//! window cuts. Windows that share work return the same result as separate windows.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn columns(samples: &[(i64, f64)]) -> Piece {
     Piece::Samples { at: Times::new(&at).unwrap(), values }
 }
 
-/// The summary of a run, if the windows allow summaries.
+/// The summary of a run; `None` if a window cuts the run, or the sum is not finite.
 fn summary(samples: &[(i64, f64)], windows: &Windows) -> Option<Piece> {
     let (first, last) = (samples.first()?, samples.last()?);
     let values = || samples.iter().map(|(_, value)| *value);
@@ -185,7 +185,7 @@ fn summaries_are_requested_only_if_all_functions_accept_them() {
         let plan = promql::parse(query).unwrap().plan(&Params::range(0, 600 * SECOND, 60 * SECOND)).unwrap();
         plan.selectors().iter().map(|selection| selection.windows).collect::<Vec<_>>()
     };
-    // Two windows more at each end: those that overlap the first and the last one.
+    // Two windows more at each end, so that all windows that overlap the first or the last one are included.
     let minutes = Windows { first: -120 * SECOND, step: 60 * SECOND, count: 15, range: 60 * SECOND };
     assert_eq!(windows("max_over_time(x[1m])"), [Some(minutes)]);
     assert_eq!(windows("max_over_time(x[1m]) - min_over_time(x[1m])"), [Some(minutes)]);
@@ -199,7 +199,7 @@ fn summaries_are_requested_only_if_all_functions_accept_them() {
     assert_eq!(windows("count_over_time(x[1m] @ end())"), [Some(once)]);
 }
 
-/// Windows of 120 s with many samples and a summary between them, which contains a multiple of 120 s.
+/// A window of 120 s contains many samples, then a summary, then many samples. The summary contains a multiple of 120 s.
 #[test]
 fn long_windows_around_a_summary_give_the_same_answer_as_samples() {
     let stretch = |times: std::ops::Range<i64>| -> Samples {

@@ -46,7 +46,6 @@ fn run_file(file: &Path) -> Result<(), Failed> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 
-/// The only function of these tests that evaluates a query.
 fn ask(query: &str, params: &Params, series: &[SeriesData]) -> Result<Output, Error> {
     let plan = promql::parse(query)?.plan(params)?;
     let data: Vec<_> = plan.selectors().iter().map(|selection| select(selection, series)).collect();

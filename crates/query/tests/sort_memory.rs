@@ -11,7 +11,6 @@ use tacho_query::promql::{self, Params, SeriesData};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Bytes of a label value.
 const VALUE_BYTES: usize = 4_000;
 
 #[test]

@@ -1,5 +1,5 @@
-//! What does each label cost? Formats the JSON of `/api/v1/status/cardinality`. `tacho cardinality` prints the same JSON
-//! for a data directory.
+//! What does each label cost? Formats the JSON of `/api/v1/status/cardinality`. `tacho cardinality
+//! --json` prints the same JSON, also for a data directory.
 
 use serde_json::{Value, json};
 use tacho_model::Kind;

@@ -1,8 +1,9 @@
-//! Logs warnings about lasting conditions, at most once a minute:
+//! Logs warnings about lasting conditions:
 //!
-//! - New series are refused. The line has their number and the limit.
-//! - A rule that reduces the precision of values matches counters. Counters stay exact.
-//! - A rule downsamples counters with an aggregate that does not keep counters. Rates over these counters are wrong.
+//! - New series are refused. At most one line a minute, with their number and the limit.
+//! - A rule that reduces the precision of values matches counters. Counters stay exact. Each counter is reported once.
+//! - A rule downsamples counters with an aggregate other than last and max. Rates over these counters are wrong. Each counter is
+//!   reported once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ impl Refused {
     }
 }
 
-/// A limit in bytes counts as reached when less than 1/`NEARLY` (2 %) of it is free, because series differ in size.
+/// The limit in bytes counts as reached when at most about 1/`NEARLY` (2 %) of it is free, because series differ in size.
 const NEARLY: usize = 50;
 
 /// Describes the first limit that is reached now.
@@ -113,9 +114,10 @@ fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     }
 }
 
-/// The counters that were already logged, by rule.
+/// State of the warnings about counters.
 #[derive(Default)]
 struct Rules {
+    /// The rule and the name of each counter that was already reported.
     told: BTreeSet<(String, String)>,
     last: Option<Instant>,
 }
@@ -141,7 +143,7 @@ const WRONG_RATES: &str =
     "rates over counters downsampled by this rule are wrong: put a rule with keep = \"last\" before it";
 
 impl Rules {
-    /// The counters that rules match, each counter once.
+    /// Warnings about counters that rules match, each counter once for each rule.
     fn look(&mut self, store: &Store, options: &Options) -> Vec<Lossy> {
         if self.last.is_some_and(|last| last.elapsed() < RULES_EVERY) {
             return Vec::new();

@@ -1,7 +1,8 @@
 //! How many records of a request does `tacho_records_received_total` count? Those that are on disk: refused and repeated
 //! records do not count. They are counted by service and kind.
 //!
-//! Requests over HTTP have records of several services. A connection of an agent has one service (`listen/counts.rs`).
+//! Requests over HTTP may have records of several services. The records of agents are counted elsewhere (`listen/counts.rs`),
+//! because a connection of an agent has one service.
 
 use std::collections::HashMap;
 

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use crate::access;
 use crate::check::{INCOMPLETE, Progress, Source};
 
-/// Limits on the rows and bytes of one `put`.
+/// Collected rows are written when they reach this number, or their values this number of bytes.
 const PUT_ROWS: usize = 1_000;
 const PUT_BYTES: usize = 8 << 20;
 
@@ -125,8 +125,8 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
     Ok(())
 }
 
-/// Notes that tokens were in use, so that a server of the new directory never lets everyone in. Returns whether the new
-/// directory lacks the tokens.
+/// If tokens were in use, notes this in the new directory, so that its server never lets everyone in. Returns whether tokens were
+/// in use and the new directory lacks them.
 fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
     if !access::file::is_used(data) {
         return Ok(false);

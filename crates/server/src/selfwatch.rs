@@ -30,7 +30,7 @@ pub async fn run(
             _ = ticks.tick() => {}
         }
         metrics.read_store(&store);
-        // A failure is only logged. Another metric reports a full store, and the next interval tries again.
+        // A failure is only logged. Another metric reports a full store, and the next interval stores newer values.
         if let Err(error) = store.append(batch(&metrics, clock.now()), None).await {
             tracing::debug!(%error, "own metrics not stored");
         }

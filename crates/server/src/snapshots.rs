@@ -1,4 +1,5 @@
-//! Snapshots for backups: hard links to the files of the data directory, as they are at one moment.
+//! Snapshots for backups: hard links to the files of the store as they are at one moment, and to the other files of the data
+//! directory, which are linked or copied after them.
 //!
 //! `snapshots/ID/` has the layout of a data directory. A client reads its files and then releases the snapshot. Merges,
 //! retention and deletions still work: they remove the files of the store, and the links keep the bytes. Each snapshot has
@@ -30,7 +31,7 @@ const SETTINGS: &str = "tacho.toml";
 pub struct Snapshot {
     pub id: String,
     pub directory: PathBuf,
-    /// Every record that was acknowledged before this time is in the snapshot.
+    /// Every record that was acknowledged before this time is in the snapshot, unless it was deleted.
     pub begun: Timestamp,
     /// The newest journal and its acknowledged bytes.
     pub generation: u64,
@@ -77,7 +78,7 @@ impl Snapshots {
             leases.push(Lease { id: id.clone(), begun, until: Instant::now() + LEASE });
         }
         match self.make(id.clone(), begun).await {
-            // The lease begins when the links exist.
+            // The client's full lease begins when the links exist.
             Ok(snapshot) if self.renew(&id) => {
                 tokio::spawn(self.clone().expire(id));
                 Ok(snapshot)
@@ -102,7 +103,7 @@ impl Snapshots {
             let file = |PinnedFile { name, bytes }| PinnedFile { name: format!("{folder}/{name}"), bytes };
             files.extend(some.into_iter().map(file));
         }
-        // They are linked later than the journals, because the types of the journals' records are in one of these files.
+        // The side files follow the journals, because one of them has the types of the journals' records.
         files.extend(link_side_files(&self.data, &directory)?);
         tracing::info!(snapshot = %id, files = files.len(), "snapshot made for a backup");
         let (generation, offset) = (pinned.generation, pinned.offset);
@@ -126,7 +127,7 @@ impl Snapshots {
         if removed.is_err() {
             tracing::warn!(snapshot = id, "snapshot was not removed");
         }
-        // The lease ends after the removal, so that the directories of links never exceed the limit.
+        // The lease ends after the removal. Until then, the links count toward the limit on snapshots.
         self.leases().retain(|lease| lease.id != id);
         true
     }

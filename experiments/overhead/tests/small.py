@@ -1,4 +1,4 @@
-"""Results for tests, in the form in which a process prints them."""
+"""Results for tests: the output of a process, the figures of a process, and the result of a run."""
 
 from pathlib import Path
 
@@ -60,7 +60,8 @@ def said(time_ns: int = 1_000, **changes: object) -> dict:
 
 
 def fork(of: Cell, time_ns: int = 1_000, arrived: dict | None = None, **changes: object) -> dict:
-    """The figures of one process on an idle machine. By default all records arrived."""
+    """The figures of one process on an idle machine. By default all calls arrived at the sink, or none if
+    the setup switches the method."""
     everything = {"calls": 100 * BINS * of.workload.depth, "bytes": 5_300_000} if of.setup.sink else {}
     if of.setup.switches:
         everything = {"calls": 0, "switched": 1}

@@ -30,7 +30,7 @@ class Figures(TestCase):
         ):
             self.assertEqual(expected, found[name], name)
 
-    def test_resources_are_rates_even_if_sampled_late(self):
+    def test_resources_are_scaled_to_the_length_of_the_bins(self):
         found = fork(cell("none"), wall_ns=2_500_000_000, cpu_ns=100_000_000)
         self.assertEqual(4.0, found["cpu_us"])
 
@@ -78,7 +78,7 @@ class Faults(TestCase):
             found = fork(cell(setup), arrived=arrived, **changes)["faults"]
             self.assertEqual([expected] if expected else [], found, f"{setup} {arrived} {changes}")
 
-    def test_the_exit_code_is_1_if_our_agent_lost_records(self):
+    def test_the_exit_code_is_1_after_a_fault_of_our_agent_or_a_failed_process(self):
         for setup, arrived, faulty in (
             ("ours-sink", {"calls": MADE - 100}, True),
             ("ours-sink", {}, False),

@@ -133,7 +133,7 @@ class Compare(TestCase):
     def test_equal_runs_have_no_change(self):
         self.assertEqual({Change.NONE}, {each.change for each in differences(typical(), typical())} - {Change.UNKNOWN})
 
-    def test_slower_is_worse(self):
+    def test_slower_is_worse_and_more_traces_are_better(self):
         slower = deepcopy(typical())
         for found in slower["experiments"][0]["cells"][3]["forks"]:
             found["mean_us"] *= 1.2

@@ -1,4 +1,4 @@
-"""Tests that the statistics match published tables."""
+"""Tests the statistics against published tables and cases with a known result."""
 
 from math import inf, isinf, isnan, nan
 from unittest import TestCase

@@ -63,7 +63,7 @@ fn repair(bytes: &mut [u8]) {
     prefix[8..12].copy_from_slice(&(header as u32).to_le_bytes());
     let (header, body) = rest.split_at_mut(header);
     if has_filters && let Some(end) = header.last_chunk_mut::<4>() {
-        // The checksum of the filters can be correct only if the filters are empty.
+        // The header ends with the checksum of the filters. The checksum of empty filters is 0.
         end.fill(0);
     }
     prefix[12..16].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());

@@ -1,5 +1,5 @@
-//! An HTTP connection never panics, whatever bytes arrive, and no request is answered with an internal error. The
-//! answers have the form of HTTP, and their status does not depend on the places where the bytes are cut.
+//! An HTTP connection never panics, whatever requests arrive, and no request is answered with status 500. The answers have
+//! the form of HTTP, and their status does not depend on the places where the bytes are cut.
 #![no_main]
 
 use std::sync::Arc;
@@ -26,7 +26,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (sent, methods) = sent(&mut script);
     let whole = statuses(&talk(&sent, sent.len().max(1)), &methods);
     let cut = statuses(&talk(&sent, step), &methods);
-    // A connection with an unread body may be closed. This depends on the bytes that have arrived.
+    // The server may close the connection after a request whose body it has not read. This depends on the bytes that have
+    // arrived. So one side may have fewer answers.
     let both = whole.len().min(cut.len());
     assert_eq!(whole[..both], cut[..both], "the answers depend on the cuts");
 });
@@ -122,8 +123,8 @@ fn talk(sent: &[u8], step: usize) -> Vec<u8> {
     })
 }
 
-/// The status of each complete answer. The last one may be incomplete, because the server drops a connection whose client
-/// has closed its direction.
+/// The status of each answer with a complete head. The last answer may be cut, because the server drops a connection after the
+/// client has closed its sending side.
 fn statuses(answer: &[u8], methods: &[&str]) -> Vec<u16> {
     let mut rest = answer;
     let mut statuses = vec![];

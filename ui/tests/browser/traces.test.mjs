@@ -35,7 +35,7 @@ test('traces are listed, drawn as marks, and searched', async () => {
   await close();
 });
 
-test('an invalid duration is reported immediately', async () => {
+test('an invalid duration in the address is reported', async () => {
   const { page, faults, close } = await open(browser, '#/traces?min=fast');
   await page.getByRole('alert').waitFor();
   assert.match(await page.getByRole('alert').textContent(), /"fast".*1\.5ms/);
@@ -56,7 +56,7 @@ test('a request id finds its trace', async () => {
   await close();
 });
 
-test('a mark of the scatter opens its trace; a box narrows the search', async () => {
+test('a click on a mark of the scatter opens its trace; a box drawn with the mouse narrows the search', async () => {
   const { page, faults, close } = await open(browser, '#/traces?range=5m');
   await page.locator('.scatter .mark').first().waitFor();
   const mark = await page.locator('.scatter .mark').first().boundingBox();
@@ -77,7 +77,7 @@ test('a mark of the scatter opens its trace; a box narrows the search', async ()
   await close();
 });
 
-test('a trace shows its figures, icicle and details, and keys move in its tree', async () => {
+test('a trace shows its figures, icicle and details, and keys select in its tree and zoom in its icicle', async () => {
   const { page, faults, close } = await open(browser, '#/traces?range=15m&outcome=ok');
   await page.locator(`${rows} a.name`).first().click();
   await page.locator('.waterfall .span-row').first().waitFor();
@@ -108,7 +108,7 @@ test('a trace shows its figures, icicle and details, and keys move in its tree',
   await close();
 });
 
-test('a trace contains HTTP, methods and a statement, and its address can be shared', async () => {
+test('the trace with the most calls contains HTTP, methods and a statement, and opens at its address', async () => {
   const list = await (await fetch(`${URL_BASE}/api/traces?limit=50&outcome=ok`)).json();
   const largest = list.traces.sort((a, b) => b.calls - a.calls)[0];
   const { page, faults, close } = await open(browser, `#/traces/${largest.trace_id}`);

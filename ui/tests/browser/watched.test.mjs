@@ -1,5 +1,5 @@
-// Agents and rules: set on the page and on the command line, applied by the running program. Runs last, in the
-// order of names: it switches off methods that the other tests need.
+// Agents and rules: set on the page and on the command line, applied by the running program. This file must run last,
+// because it switches off methods that the other tests need. `start.mjs` runs the files in the order of their names.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, afterEach, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function data(path, params = {}) {
   return answer.json();
 }
 
-/** The agent, once it has responded to the current rules. */
+/** Waits until the agent has applied the current rules, and returns it. */
 async function settled() {
   let agent;
   await until('the agent follows its rules', async () => {
@@ -65,7 +65,8 @@ test('the page shows the program, switches its methods and shows the result', as
   await rule.getByRole('button', { name: 'On' }).click();
   await until('methods are on again', async () => (await counts())[0] !== '0');
   await until('there is one rule', async () => (await rule.count()) === 1);
-  // A character that names in other languages may have: the server accepts it, and the agent refuses it.
+  // The server accepts every character beyond ASCII, because the letters of a name depend on the language. The agent
+  // refuses this one.
   await page.getByLabel('Pattern').fill('wrong.→');
   await page.getByRole('button', { name: 'Add' }).click();
   await page.getByText('failed in 1 of 1 agent').waitFor();
@@ -125,7 +126,7 @@ test('a rule from the command line takes effect in the running program', async (
     const before = requests;
     await until('the program has worked on', async () => requests > before + 50 && clock() > off + 1);
     const onAt = clock();
-    // Calls that were open at the switch have ended by then.
+    // Calls that were open when the methods were switched off have ended within 0.2 s.
     assert.equal(await methodCalls(off + 0.2, onAt), 0);
     await tacho('on', PATTERN, '--service', 'bulletin-board');
     await until('calls are recorded again', async () => (await methodCalls(onAt, clock() + 1)) > 0);

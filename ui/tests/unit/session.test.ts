@@ -14,7 +14,7 @@ const reader: Session = {
 beforeEach(() => state.set({ kind: 'asking' }));
 afterEach(() => vi.unstubAllGlobals());
 
-/** Answers with this status. Returns the requests. */
+/** Answers each request with this status. Returns the list that collects the requests. */
 function answers(status: number, body = '{}'): Request[] {
   const asked: Request[] = [];
   vi.stubGlobal('fetch', async (path: string, request: RequestInit) => {

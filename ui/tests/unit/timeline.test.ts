@@ -3,7 +3,7 @@ import { column, gridOf, percentile, perSecond, type Row } from '../../src/lib/t
 
 const window = { start: 100, end: 160 };
 
-test('timelines of several services share a grid, including gaps', () => {
+test('timelines of several services share one grid, which includes times without a bucket', () => {
   const a: Row[] = [
     [100, 5, 0],
     [110, 7, 1],
@@ -39,7 +39,7 @@ test('a step far too small for the span does not exhaust memory', () => {
   expect(gridOf([rows], { start: 0, end: 1e6 }).times).toHaveLength(3);
 });
 
-test('the rate of a bucket that is only partly in the window is that of the part, of at least half a bucket', () => {
+test('the rate of a bucket refers to its part in the window, which counts as at least half a bucket', () => {
   const grid = { times: [90, 100, 150], step: 20 };
   expect(perSecond([10, 20, 10], grid, window)).toEqual([1, 1, 1]);
   expect(perSecond([10], { times: [159], step: 20 }, window)).toEqual([1]);

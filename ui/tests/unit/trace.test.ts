@@ -14,7 +14,7 @@ import {
 } from '../../src/trace/icicle';
 import { belowDepth, move, reveal, rowsOf, summary, visibleRows } from '../../src/trace/tree';
 
-/** `a` 0..100 calls `b` 10..40, which calls `c` 20..30, and `d` 50..90. Each line is `id parent start end`. */
+/** `a` (0..100) calls `b` (10..40) and `d` (50..90), and `b` calls `c` (20..30). Each line is `id parent start end`. */
 const TREE = ['a - 0 100', 'b a 10 40', 'c b 20 30', 'd a 50 90'];
 
 function spans(lines: string[]): Span[] {
@@ -71,7 +71,7 @@ describe('tree', () => {
     expect(reveal(rows, same, 1)).toBe(same);
   });
 
-  test('all rows that have children, except the roots, can be collapsed', () =>
+  test('all rows that have children, except the roots, are found', () =>
     expect([...belowDepth(rows, 1)]).toEqual(['b']));
 
   test.each([
@@ -177,7 +177,7 @@ describe('icicle', () => {
     children,
   });
 
-  test('calls of an aggregated tree are side by side and scaled down if they ran in parallel', () => {
+  test('calls of an aggregated tree are side by side, and are scaled down if they ran in parallel', () => {
     const tree = node('', 100, [node('a', 60, [node('b', 60), node('c', 60)]), node('d', 30)]);
     expect(callFrames(tree).frames.map((frame) => [frame.start, frame.width, frame.row])).toEqual([
       [0, 100, 0],

@@ -80,7 +80,7 @@ pub fn node(tables: &Tables) -> Vec<String> {
     lines
 }
 
-/// The name of the type in the table of the Node.js agent, and the type of a value.
+/// The name of the type in the table of the Node.js agent, and the JSDoc type of its values.
 fn node_type(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Secret => ("secret", "import('./secret.js').Secret"),

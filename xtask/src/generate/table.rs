@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_setting() {
+    fn errors_name_the_setting_or_the_unknown_field() {
         for (settings, expect) in [
             (format!("{ROW}{ROW}"), "buffer is defined twice"),
             (

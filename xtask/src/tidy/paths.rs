@@ -1,7 +1,7 @@
-//! Checks that every file that a text names exists.
+//! Checks that the files and folders that a text names exist.
 //!
-//! Examines texts in back ticks (and `{@code ...}` in Java) that start with one of the project's folders and have no blanks.
-//! `...` matches any part of a path.
+//! Examines texts in back ticks (and in `{@code ...}` of Javadoc) that start with one of the project's folders and have no
+//! blanks. `...` matches any part of a path.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -9,7 +9,7 @@ use super::tree::{File, Tree};
 const FOLDERS: [&str; 8] =
     ["agent/", "crates/", "docs/", "examples/", "fuzz/src/", "testdata/", "ui/src/", "xtask/"];
 
-/// Part of a placeholder, for which the reader chooses a name (as in `CONTRIBUTING.md`).
+/// A path with this text is a placeholder: the reader chooses the name.
 const PLACEHOLDER: &str = "NAME.";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

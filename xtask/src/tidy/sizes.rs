@@ -1,10 +1,10 @@
-//! Limits the lengths of lines, functions and files.
+//! Limits the lengths of lines and files of code, and of functions of Rust and Java. Refuses white space at the end of a line.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
 const CODE: [&str; 6] = ["rs", "java", "ts", "tsx", "js", "mjs"];
-/// Limit on the characters of a line. rustfmt and the editors use 110; comments may be slightly longer.
+/// Limit on the characters of a line. The formatters break code at this length or earlier (rustfmt at 110), but not comments.
 const LINE_CHARS_MAX: usize = 130;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -38,8 +38,8 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Finds functions of Rust and Java as the formatters write them. A function ends at the next line that has the same
-/// indentation as its first line and either begins with `}` or ends with `;`.
+/// Finds functions of Rust and Java as the formatters write them: line, name and number of lines. A function ends at the first
+/// line with the indentation of its beginning that begins with `}` or ends with `;`. This can be the line where it begins.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

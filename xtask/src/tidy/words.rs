@@ -1,8 +1,7 @@
-//! Refuses retired words in comments, strings and documents. The table `## Retired` of `docs/words.md` lists each word or
-//! phrase with its replacement.
+//! Refuses retired words in comments, strings, identifiers and documents. The table `## Retired` of `docs/words.md` lists each
+//! word or phrase with its replacement.
 //!
-//! A phrase also matches across a line break of a comment. An identifier matches as a whole, but not as part of a
-//! longer identifier.
+//! A phrase also matches across a line break of a comment. A retired word that is only part of an identifier does not match.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -23,7 +22,7 @@ struct Retired {
 struct Word {
     line: usize,
     text: String,
-    /// Whether there is only white space and [`SEPARATORS`] between the previous word and this word.
+    /// Whether there are only white space and [`SEPARATORS`], and no empty line, between the previous word and this word.
     continues: bool,
 }
 

@@ -17,8 +17,8 @@ use crate::failure::Failure;
 
 /// Variable that names the file of certificate authorities that are trusted instead of the authorities of the system.
 pub const CA: &str = "TACHO_TLS_CA";
-/// Value of [`CA`] for the authorities of the system. This is the default here. Agents have no default, so their setting needs
-/// this value.
+/// Value of [`CA`] for the authorities of the system. Here it is the default. Agents use TLS only if `tls_ca` is set, so they
+/// need a value for these authorities.
 const SYSTEM: &str = "system";
 /// Variables that name the files of the client's certificate and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";
@@ -71,7 +71,7 @@ fn file(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// The failure of a handshake.
+/// A failure of TLS: in the handshake, or after it if the server refuses the certificate of the client.
 pub fn refused(authority: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("no TLS connection to {authority}: {error}"));
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());

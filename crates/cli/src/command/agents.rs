@@ -133,10 +133,10 @@ struct Outage {
 }
 
 impl Outage {
-    /// Reports a failed request on stderr, once for each message.
+    /// Reports a failed request on stderr, unless the request before it failed with the same message.
     ///
     /// # Errors
-    /// When no server has responded since the start.
+    /// When no request has succeeded yet.
     fn report_outage(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_answered {
             return Err(failure);

@@ -1,4 +1,5 @@
-//! Common parts of the commands that query a server: the address, the time range, and printing.
+//! Common parts of the commands that query a server or read a data directory: the address, the time range, checks of the
+//! directory, and printing.
 
 use std::fmt;
 use std::io;
@@ -16,7 +17,7 @@ use tacho_store::ErrorKind;
 use crate::client::{self, Client, Named};
 use crate::failure::Failure;
 
-/// Timeout of a request for a hint. It is longer than the second that the server takes at most for `/api/v1/matched`.
+/// Timeout of a request for a hint. The server's own time limit for `/api/v1/matched` is 1 s, so its answer arrives in time.
 const HINT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server of a command.
@@ -165,8 +166,8 @@ impl Server {
         Ok(answer)
     }
 
-    /// The same as [`Self::get`], for a hint: does not print the warnings of the response, and returns `None` if the server is
-    /// slow or does not know the path.
+    /// The same as [`Self::get`], for a hint: does not print the warnings of the response, and returns `None` if the request
+    /// fails or takes longer than `HINT_TIME_MAX`.
     pub fn get_for_hint<'a>(
         &self,
         path: &str,
@@ -324,7 +325,7 @@ pub fn at(ns: i64) -> String {
     format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
 }
 
-/// Prints the warnings of a response to stderr.
+/// Prints the warnings and infos of a response to stderr.
 pub fn warn(answer: &Value) {
     for warning in list(answer, "warnings") {
         eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
@@ -368,7 +369,7 @@ pub fn duration(text: &str) -> Result<i64, String> {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
     }
     time::parse_duration_with_unit(text).ok_or_else(|| {
-        // If the text has the form of a duration, it is zero or negative.
+        // If the text has the form of a duration, it is zero, negative, or longer than 292 years.
         let digits = |c: char| c.is_ascii_digit();
         let is_form = time::parse_duration_with_unit(&text.trim_start_matches('-').replace(digits, "1"));
         match is_form {
@@ -389,7 +390,7 @@ pub fn wait(text: &str) -> Result<Duration, String> {
     duration(text).map(|ns| Duration::from_nanos(ns.unsigned_abs()))
 }
 
-/// A moment: Unix seconds, RFC 3339, a date or a time before now.
+/// Parses a moment: Unix seconds, RFC 3339, a date, or a time relative to now.
 pub fn instant(text: &str) -> Result<i64, String> {
     time::parse_moment(text, now()).ok_or_else(|| {
         if time::is_out_of_range(text) {
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_formatted_exactly() {
+    fn times_are_formatted_as_exact_seconds_and_as_utc() {
         assert_eq!(seconds(1_700_000_000_123_456_789), "1700000000.123456789");
         assert_eq!(seconds(-1_500_000_000), "-1.500000000");
         assert_eq!(utc(&"1700000000123456789".into()), "2023-11-14T22:13:20.123Z");

@@ -1,5 +1,5 @@
-//! `tacho export`: exports samples and entries of a server or a data directory. The command compares the counts and checksums
-//! of the records that it received with those that the server sent.
+//! `tacho export`: exports samples and entries of a server or a data directory. The command counts the records that it
+//! received and computes their checksums, and compares both with the totals of the server or of the reader of the directory.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -108,7 +108,7 @@ impl Export {
             true => vec![Vec::new()],
             false => mark::selectors(&self.selectors)?,
         };
-        // Without `--only`, the file may lack entries that the user expects.
+        // Without `--only`, the user may expect both kinds in the file. It gets the samples; the omitted entries are reported.
         let silent = self.is_of_one_kind() && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);
@@ -168,7 +168,7 @@ impl Export {
         })
     }
 
-    /// Compares the totals of the sender with the received records.
+    /// Completes the file, compares the totals of the sender with the received records, and reports the result.
     fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Said { totals: said, passed_over, incomplete, .. } = said;
@@ -342,9 +342,9 @@ struct Said {
     totals: Totals,
     /// Records that were skipped although the user did not exclude them.
     passed_over: Option<PassedOver>,
-    /// Unreadable records.
+    /// Sentences about unreadable records.
     incomplete: Vec<String>,
-    /// Why nothing was selected.
+    /// Why nothing was selected, if nothing was.
     hint: Option<String>,
 }
 
@@ -384,12 +384,12 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Box<dyn Write + Send>>;
 
-/// The encoder of the records.
+/// The file, with the encoder that a Parquet file needs.
 enum Out {
     Text(Output),
     #[cfg(feature = "parquet")]
     Table(Box<Writer<Output>>),
-    /// All records are written.
+    /// Nothing more is written.
     Done,
 }
 
@@ -402,7 +402,7 @@ struct Sink {
     out: Out,
     bar: ProgressBar,
     rows: JsonLines,
-    /// Columns of a CSV file.
+    /// Names of the labels, which are columns of a CSV or Parquet file; without the name of the metric.
     names: Vec<String>,
     totals: Totals,
     /// Totals of the records that fit the format.

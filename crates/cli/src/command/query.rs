@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::plot::{Line, clock, plot};
 use crate::terminal::table::{Align, Table};
 
-/// Default number of steps of a range, about as many as a terminal can show.
+/// Default number of steps of a range: a plot has this many columns of dots.
 const STEPS: i64 = 144;
 
 const WINDOW_OVER_TIME: &str = "over time each point is one value: apply a function such as rate or avg_over_time; at one moment \
@@ -123,7 +123,7 @@ impl Query {
         self.server.get("/api/v1/query_range", all.chain([("stats", self.wants_stats())]))
     }
 
-    /// The message for an empty result, with the searched range.
+    /// The message for an empty result: the searched range or moment, and a hint.
     fn nothing(&self, range: Option<Range>) -> String {
         let query = &self.query;
         let at = self.time.unwrap_or_else(ask::now);
@@ -198,13 +198,13 @@ fn values(result: &[Value]) -> Table<2> {
     table
 }
 
-/// The points of a series in an answer.
+/// The points of a series in an answer: Unix seconds and values.
 fn points(element: &Value) -> Vec<(f64, f64)> {
     let point = |p: &Value| Some((p[0].as_f64()?, p[1].as_str()?.parse().ok()?));
     ask::list(element, "values").iter().filter_map(point).collect()
 }
 
-/// A table of the samples of a range vector, which is the answer of an instant query.
+/// A table of the samples of a range vector. Only an instant query, such as `up[5m]`, has such an answer.
 fn samples(result: &[Value]) -> Table<3> {
     let mut table = Table::new([("SERIES", Align::Left), ("TIME", Align::Left), ("VALUE", Align::Right)]);
     for element in result {
@@ -232,7 +232,8 @@ fn functions(word: &str) -> Vec<(String, String)> {
     all.filter(|(name, doc)| says(name) || says(doc)).collect()
 }
 
-/// Formats the `stats` of a response: a line for the times and a line for the data read.
+/// Formats the `stats` of a response: a line for the times, a line for the data read, and a line for the errors of lossy data,
+/// if there are any.
 fn costs(stats: &Value) -> String {
     let seconds = |name: &str| stats["timings"][name].as_f64().unwrap_or(0.0);
     let [total, queue, read, evaluation] =
@@ -289,8 +290,8 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
     plot(&lines, clock(span_ns as f64 / 1e9), short)
 }
 
-/// Formats a value with five significant digits. Values below ten million have all digits before the decimal point, and whole
-/// numbers have only these.
+/// Formats a value with five significant digits. A value below ten million has all digits before the decimal point, and no
+/// decimals if it is a whole number.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_list_times_and_data_read() {
+    fn costs_list_times_data_read_and_errors() {
         let mut stats = json!({
             "timings": {"execTotalTime": 0.0125, "execQueueTime": 0.0, "queryPreparationTime": 0.01, "innerEvalTime": 0.0025},
             "chunks": {"seen": 9, "skipped": 1, "summarised": 5, "decoded": 3},

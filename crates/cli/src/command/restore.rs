@@ -97,7 +97,7 @@ impl Restore {
     }
 }
 
-/// The backup at a time or with an id; by default the newest.
+/// The backup that `at` selects: by its id, or as the newest one that is not later than a time. By default the newest of all.
 fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> {
     let ids = repository.ids().map_err(failed)?;
     let list = format!("tacho backup list {} shows the backups", repository.location());

@@ -1,4 +1,5 @@
-//! `tacho token`: makes, lists and revokes the tokens of a data directory. The server reads the file when it changes.
+//! `tacho token`: makes, lists, shows and revokes tokens in the file `tokens` of a data directory. A running server reads this
+//! file again when it changes.
 
 use std::path::{Path, PathBuf};
 
@@ -125,7 +126,6 @@ impl Data {
         file::list(&self.path()).map_err(Failure::new)
     }
 
-    /// The record with this name.
     fn record(&self, name: &str) -> Result<Record, Failure> {
         let found = self.records()?.into_iter().find(|record| record.name == name);
         found.ok_or_else(|| unknown(name, &self.path()))

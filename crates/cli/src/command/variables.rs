@@ -50,12 +50,12 @@ pub fn warn() {
     }
 }
 
-/// `; did you mean TACHO_URL?`
+/// The end of a warning, such as `; did you mean TACHO_URL?`. Empty without a similar variable.
 pub fn meant(similar: Option<String>) -> String {
     similar.map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
-/// The unknown variables among `names`, each with the most similar known variable.
+/// The unknown variables among `names`, each with the most similar known variable, if any is similar.
 pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
     let settings = Settings::KEYS.iter().map(|key| format!("{PREFIX}{}", key.to_ascii_uppercase()));
     let others = OTHERS.iter().map(|name| (*name).to_owned());

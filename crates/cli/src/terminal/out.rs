@@ -23,16 +23,17 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::terminal::out::to_stderr(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// The error of a failed write to stdout, except for a closed pipe.
+/// The first error of a write to stdout, except for a closed pipe.
 static FAULT: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Writes, or keeps the error for [`fault`]. The command continues, because it may have effects other than its output.
 pub fn to_stdout(text: fmt::Arguments<'_>) {
     if cfg!(test) {
-        // Unit tests capture this output.
+        // The test harness captures only the output of the standard macros.
         return std::print!("{text}");
     }
-    // The whole text is written in one call, because the buffer of stdout holds only one line.
+    // The text is formatted first and then written in one call. If it were formatted into stdout, which is flushed at each line
+    // end, each line would be a system call.
     let written = io::stdout().lock().write_all(text.to_string().as_bytes());
     written.unwrap_or_else(note);
 }
@@ -45,7 +46,7 @@ pub fn to_stderr(text: fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
 }
 
-/// The error of a write to stdout, if any, for example a full disk. A closed pipe is not an error.
+/// Flushes stdout, and returns the first error of a write to it, for example a full disk. A closed pipe is not an error.
 pub fn fault() -> Option<io::Error> {
     io::stdout().lock().flush().unwrap_or_else(note);
     FAULT.lock().ok()?.take()

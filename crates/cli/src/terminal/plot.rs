@@ -105,7 +105,7 @@ fn draw(line: &Line<'_>, x: (f64, f64), y: (f64, f64)) -> Vec<u32> {
 /// The position of `v` in the range, as one of `dots` dots.
 fn scale(v: f64, (low, high): (f64, f64), dots: usize) -> usize {
     let share = ((v - low) / (high - low)).clamp(0.0, 1.0);
-    // The result is between 0 and a few hundred.
+    // The result is between 0 and `dots - 1`.
     (share * (dots - 1) as f64).round() as usize
 }
 

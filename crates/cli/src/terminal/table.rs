@@ -4,7 +4,6 @@ use std::fmt;
 
 use tacho_api::printable::printable;
 
-/// Alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,

@@ -53,8 +53,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Opens a directory again while it is locked. A process that another thread starts inherits the lock, and holds it until the
-/// process executes its program.
+/// Repeats `open` until the directory is not locked. Another thread may be starting a process: this child inherits an
+/// earlier lock, and holds it until it executes its program.
 pub async fn unlocked<T, F: Future<Output = Result<T>>>(mut open: impl FnMut() -> F) -> T {
     loop {
         match open().await {
@@ -105,7 +105,7 @@ pub fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     (code.unwrap(), lines, summary)
 }
 
-/// Flips a bit in the value of the newest row whose key has these bytes.
+/// Flips a bit in the value of the newest row with this key: the partition, then the clustering.
 pub fn damage_row(data: &Path, key: &[u8]) {
     let newest = files(data).into_iter().filter(|path| is_segment(path)).rev().find_map(|path| {
         let bytes = std::fs::read(&path).unwrap();

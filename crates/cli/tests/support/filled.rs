@@ -1,4 +1,4 @@
-//! Creates a data directory with every kind of file and record.
+//! Creates a data directory with every kind of record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn labels(name: &str, host: usize) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
 }
 
-/// A batch with records of all kinds. Times and values depend on `round`.
+/// A batch with records of all kinds. Their times depend on `round`.
 fn batch(round: usize) -> Batch {
     let from = START + round as i64 * 600 * SECOND;
     let noise = |n: usize| (n * 7_919 + round * 104_729) % 1_009;
@@ -89,7 +89,8 @@ async fn open(data: &Path) -> Arc<Store> {
     let chunks = data.join("chunks");
     let driver = loop {
         match Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await {
-            // A process that another thread starts inherits the lock, and holds it until the process executes its program.
+            // Another thread may be starting a process: this child inherits an earlier lock, and holds it until it executes its
+            // program.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }
@@ -136,8 +137,8 @@ fn segment_bytes(data: &Path) -> u64 {
     segments.map(|file| file.metadata().unwrap().len().saturating_sub(EMPTY_FILE_BYTES)).sum()
 }
 
-/// Fills a directory with segment files, merged rows, lossy columns, a deletion, later rows, and a journal that was not
-/// flushed.
+/// Fills a directory with segment files, merged rows, lossy columns, a deletion, later rows, a journal that was not flushed, and
+/// the files of rules and of record types.
 pub fn directory(data: &Path) {
     in_runtime(fill(data, 0..6, true));
     in_runtime(fill(data, 6..9, false));
@@ -148,8 +149,8 @@ pub fn directory(data: &Path) {
             let origin = Origin::one(77, 1 + round as u64);
             store.append(batch(round), Some(origin)).await.unwrap();
         }
-        // The store puts the list of required journals in the background. Without the list, nothing shows that a journal is
-        // missing.
+        // A background task writes the list of required journals to a segment file. Without the list, nothing shows that a
+        // journal is missing.
         while segment_bytes(data) == before {
             tokio::task::yield_now().await;
         }

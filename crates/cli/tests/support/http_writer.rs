@@ -1,4 +1,4 @@
-//! Writes line protocol and remote write over HTTP, and records which writes were answered with 204.
+//! Writes samples by line protocol and remote write, and deletes samples. Records which requests were answered with 204.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{Read, Write};
@@ -68,7 +68,7 @@ pub struct Deleter {
 
 impl Deleter {
     pub const NAME: &str = "doomed";
-    /// Time of the first sample, ms.
+    /// Unix time, ms. The first sample is 1 ms later.
     const FIRST_MS: i64 = 1_700_000_000_000;
 
     /// Writes and deletes until the server has ended.
@@ -88,7 +88,7 @@ impl Deleter {
         }
     }
 
-    /// Deletes all samples up to and including `end`, ns. Returns whether the server answered.
+    /// Deletes the samples of the series up to and including `end`, ns. Returns whether the server answered.
     fn delete(&mut self, at: SocketAddr, end: i64) -> bool {
         let seconds = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
         let path = format!("/api/v1/admin/tsdb/delete_series?match[]={}&end={seconds}", Self::NAME);
@@ -107,7 +107,7 @@ impl Deleter {
 /// Headers of remote write 1.0.
 const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 
-/// The status, or `None` if the server has ended.
+/// Sends a request. Returns the status, or `None` without a complete answer: the server has ended.
 fn post(at: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
@@ -121,7 +121,7 @@ fn post(at: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Option<u16> {
     answer.split(' ').nth(1)?.parse().ok()
 }
 
-/// `remote{} = 1.0` at `ms`: protobuf and snappy by hand, which is short for one sample.
+/// The body of a remote write of `remote{} = 1.0` at `ms`. Protobuf and snappy are encoded by hand.
 fn remote_write(ms: i64) -> Vec<u8> {
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
     let label = [field(1, b"__name__"), field(2, b"remote")].concat();
@@ -135,7 +135,7 @@ fn remote_write(ms: i64) -> Vec<u8> {
     }
     sample.push(rest as u8);
     let message = field(1, &[field(1, &label), field(2, &sample)].concat());
-    // A snappy block with one literal: the length, then the tag of a literal of up to 60 bytes.
+    // A snappy block with one literal of at most 60 bytes: the length, a tag, the bytes.
     let length = message.len() as u8;
     assert!(length <= 60);
     [&[length, (length - 1) << 2], &message[..]].concat()

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::wait_for;
 
-/// A program that prints `up` and then calls `step` two hundred times per second.
+/// A program that prints `up` and then calls `step` at most two hundred times per second.
 const PROGRAM: &str = "package late;
 public final class Loop {
     public static void main(String[] arguments) throws Exception {
@@ -109,7 +109,7 @@ impl Java {
 
 /// Compiles [`PROGRAM`], once for all tests that run at the same time.
 fn classes() -> Arc<TempDir> {
-    // The reference is weak, because statics are never dropped and the directory would not be removed.
+    // The reference is weak, because statics are never dropped: with a strong one the directory would never be removed.
     static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
@@ -140,7 +140,7 @@ pub fn for_all() -> TempDir {
 /// A running JVM; killed when dropped.
 pub struct Program {
     child: Child,
-    /// Its working directory.
+    /// The working directory of the program, with its output in `out` and `err`.
     folder: TempDir,
 }
 
@@ -182,7 +182,8 @@ impl Program {
         assert!(sent.success(), "{name} could not be sent");
     }
 
-    /// Checks that the program still runs, and that attaching left no file in its directories.
+    /// Checks that the program still runs, and that attaching added nothing to its output and left no file in its working
+    /// directory or in `/tmp`.
     pub fn check(&mut self) {
         assert!(self.child.try_wait().unwrap().is_none(), "the program has ended: {}", self.errors());
         assert_eq!(self.output(), "up\n");

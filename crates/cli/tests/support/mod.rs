@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time limit for a server to start, to stop, or to answer.
+/// Time limit for a server to stop, for each read of a response, and for [`wait_for`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Path of the binary under test.
@@ -48,14 +48,14 @@ impl Server {
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
     }
 
-    /// Starts a server. If it ends, returns its exit status and its stderr.
+    /// Starts a server. If it ends before it prints its addresses, returns its exit status and its stderr.
     pub fn try_start(data: &Path, flags: &[&str]) -> Result<Self, (ExitStatus, String)> {
         let mut command = Self::command(data, "127.0.0.1:0");
         command.args(flags);
         Self::from_command(command, data)
     }
 
-    /// Starts a server at this address, for example the address of an earlier server. With port 0 the system chooses
+    /// Starts a server with this address for HTTP, for example that of an earlier server. With port 0 the system chooses
     /// the port.
     pub fn start_at(http: SocketAddr, data: &Path) -> Self {
         Self::from_command(Self::command(data, &http.to_string()), data)
@@ -83,7 +83,7 @@ impl Server {
         let mut child = command
             .current_dir(std::env::temp_dir())
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
-            // Many tests stop a server and then look into its segment files.
+            // A stop then flushes all records. Many tests read the segment files after it.
             .env("TACHO_STOP_JOURNAL_BYTES", "0")
             .stdout(Stdio::piped())
             .stderr(log)
@@ -186,7 +186,6 @@ fn collect(mut stderr: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinH
     (log, collector)
 }
 
-/// A whole response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -268,7 +267,7 @@ pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The same as [`run`], with `input` on standard input.
+/// Runs `tacho` with `args`, and with `input` on standard input. Returns exit code, stdout and stderr.
 pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(tacho())
         .args(args)

@@ -28,8 +28,8 @@ pub fn revoke(server: &Server, name: &str) {
     changing(server, || remove(&server.data, name));
 }
 
-/// Changes the file of tokens, and waits until the server has read it. Requests with a new token
-/// would also show this, but count as wrong tokens until then.
+/// Changes the file of tokens, and waits until the log shows that the server has read it. Requests with a new token would also
+/// show this, but the server would count each earlier one as a request with a wrong token.
 pub fn changing<T>(server: &Server, change: impl FnOnce() -> T) -> T {
     let count = || {
         let log = server.log();
@@ -87,7 +87,7 @@ impl Agent {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next frame. `None` when the server has closed the connection.
+    /// The next frame. `None` when the server has closed the connection, or sends nothing for 60 seconds.
     pub fn next(&mut self) -> Option<ServerFrame> {
         let mut buffer = [0; 4_096];
         loop {
@@ -101,7 +101,7 @@ impl Agent {
         }
     }
 
-    /// The first frame that `wanted` accepts.
+    /// Receives frames until `wanted` accepts one. Discards the others.
     pub fn wait<T>(&mut self, wanted: impl Fn(ServerFrame) -> Option<T>) -> T {
         loop {
             let frame = self.next().expect("the server sends the frame before it closes the connection");

@@ -1,5 +1,6 @@
-//! Rewrites segments that consist mostly of dead rows. Every write does a small part of this work. Compaction therefore
-//! needs no extra thread and causes no long pauses. To reclaim space immediately, call [`Inner::settle`].
+//! Rewrites segments that consist mostly of dead rows, which were replaced or deleted. Every write does a small part of this
+//! work. Compaction therefore needs no extra thread and causes no long pauses. To reclaim space immediately, call
+//! [`Inner::settle`].
 //!
 //! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the state of the compaction. This file adds
 //! methods to `Inner`.
@@ -18,7 +19,7 @@ use super::scan::{Damage, Scanned};
 use super::segments::Purpose;
 use super::{Files, Inner};
 
-/// Bytes of rows that one write copies for the compaction.
+/// A write copies rows for the compaction until they have this many bytes.
 const STEP_BYTES: usize = 4 << 20;
 /// Only ended segments are rewritten. A write ends the growing segment for this purpose only if its rows have at least this many
 /// bytes.
@@ -63,7 +64,7 @@ fn is_worth_rewriting(usage: Usage, dead_of: u64) -> bool {
 pub enum Kept {
     /// The index refers to damaged rows in the segment until they are replaced or deleted.
     Needed,
-    /// Some rows of the segment are unknown.
+    /// Some rows of the segment are unknown, or an attempt to rewrite it failed.
     Unknown,
 }
 
@@ -110,7 +111,7 @@ impl Inner {
             self.end_growing(&mut files, 0, DEAD_OF_BYTES_ASKED);
             files.segments.newest()
         };
-        // Copied rows go to younger segments, which are skipped. Each segment is therefore rewritten at most once.
+        // Only segments that exist now are rewritten, each at most once, so the loop ends.
         while self.one_step(&mut *self.files()?, DEAD_OF_BYTES_ASKED, newest) {}
         Ok(())
     }
@@ -128,7 +129,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a step was possible. After a failure the segment is kept, so that a failure costs only space.
+    /// Returns whether a step was done. After a failure the segment is kept, so that a failure costs only space.
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
@@ -221,8 +222,9 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment after its intact rows were copied. A segment with damaged rows is kept, because no other file has bytes
-    /// of these rows. The rows stay in the index, so that reads report them.
+    /// Removes a segment after its intact rows were copied. The segment is kept if damaged rows of it are still needed, or if
+    /// some of its rows are unknown, because no other file has bytes of these rows. Damaged rows that are needed stay in the
+    /// index, so that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -255,7 +257,7 @@ impl Inner {
         *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
     }
 
-    /// The next needed rows, if they can be read.
+    /// Takes the next rows from the rest of the compaction, and returns those that must be copied.
     fn needed(&self, file: &dyn ReadFile, compaction: &mut Compaction) -> Result<Vec<Needed>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let (mut rows, mut bytes) = (Vec::new(), 0);

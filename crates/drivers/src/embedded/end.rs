@@ -54,7 +54,7 @@ impl End {
     }
 }
 
-/// Reads the file. A missing file, for example of an older version, states nothing.
+/// Reads the file. The result is empty if the file does not exist, as in a directory of an older version.
 pub fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Found> {
     let path = directory.join(FILE);
     match disk.length(&path) {
@@ -95,8 +95,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Appends a record without a sync. All `end.bytes` must be on disk. After a failure the file may state fewer bytes, so
-    /// that a missing end may not be detected. The rows are not affected.
+    /// Appends a record without a sync. If the file is not open, or would become too long, [`Self::begin`] replaces it. All
+    /// `end.bytes` must be on disk. After a failure the file may state fewer bytes, so that a missing end may not be detected.
+    /// The rows are not affected.
     pub fn append(&mut self, disk: &dyn Disk, directory: &Path, end: End) {
         let record = end.encode();
         let fits = self.length + record.len() as u64 <= END_BYTES_MAX;

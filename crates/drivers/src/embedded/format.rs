@@ -24,7 +24,7 @@ pub const VALUE_BYTES_MAX: usize = 64 << 20;
 pub const BATCH_BYTES_MAX: usize = 512 << 20;
 
 const DELETE: u8 = 1;
-/// Used in the index only: the row has the same partition as the previous row.
+/// Used in the index only: the row has the same table and partition as the previous row.
 const SAME_PARTITION: u8 = 2;
 
 /// Whether a row puts a value or deletes one.
@@ -114,7 +114,7 @@ pub enum Taken<'a> {
     Row(RowRef<'a>),
     /// The checksum is wrong. According to its lengths, the row has this many bytes.
     Damaged(usize),
-    /// The bytes do not contain the head of a row.
+    /// The bytes do not begin with the head of a row, or end before the end of this row.
     Nothing,
 }
 
@@ -210,7 +210,7 @@ pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
     sound.then(|| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize)
 }
 
-/// A batch without rows. It is written without a sync when all bytes before it are on disk. Damage before a mark
+/// A batch without rows. After the rows of a batch are on disk, a mark is written without a sync. Damage before a mark
 /// therefore affects acknowledged rows.
 pub fn mark() -> Vec<u8> {
     let mut out = Vec::with_capacity(BATCH_HEAD_BYTES);
@@ -230,7 +230,7 @@ pub fn encode_header(number: u32) -> Vec<u8> {
 }
 
 /// Whether the file starts with the header of this segment. Returns `false` if the header is damaged. The file can then still be
-/// read, because the file name and the manifest contain the same facts.
+/// read, because the number is also in the file name.
 ///
 /// # Errors
 /// `Version` for a segment of a newer version.
@@ -263,7 +263,7 @@ pub struct Entry<'a> {
     pub value_bytes: u32,
 }
 
-/// The index of a growing segment, with rows in file order.
+/// Builds the index of a segment. The rows must be pushed in file order.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
     bytes: Vec<u8>,

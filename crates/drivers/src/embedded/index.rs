@@ -161,7 +161,7 @@ impl Index {
         self.usage.iter().map(|(segment, usage)| (*segment, *usage))
     }
 
-    /// Removes a segment from the index after its file was removed.
+    /// Removes the usage of a segment that is no longer needed.
     pub fn forget(&mut self, segment: u32) {
         self.usage.remove(&segment);
     }

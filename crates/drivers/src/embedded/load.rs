@@ -1,5 +1,5 @@
-//! Loads the rows of a segment file. Reads the index of a sealed file. If there is no index, or if it is damaged, reads
-//! the whole file.
+//! Finds the rows of a segment file, with their keys and positions. Reads the index of a sealed file. If there is no index,
+//! or if it is damaged, reads the whole file.
 
 use std::io;
 use std::path::Path;
@@ -14,9 +14,9 @@ use super::scan::{Damage, Scanned, scan};
 
 /// Result of loading a file.
 pub enum Loaded {
-    /// The file is too short for a row, because the process died while it created the file.
+    /// The file is too short for a row and has no intact header, because the process died while it created the file.
     Unfinished,
-    /// The file has neither a header nor a row, so it is not a segment.
+    /// The file has neither an intact header nor an intact row, so it is not a readable segment.
     Unknown,
     /// The file is sealed, and its index is sound.
     Sealed(Damage),
@@ -30,14 +30,14 @@ pub struct Expected {
     pub known: Option<Known>,
     /// Number of bytes to read. A growing file may have more bytes by now.
     pub length: u64,
-    /// Whether the file no longer grows. Then all its bytes were acknowledged.
+    /// Whether the file no longer grows. Then all its bytes count as acknowledged.
     pub ended: bool,
 }
 
 /// Fills a buffer with bytes of a file, starting at an offset.
 pub type ReadExactAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<()>;
 
-/// Reads a segment, and passes its rows to `each` in order.
+/// Finds the rows of a segment, and passes their entries to `each` in file order.
 pub fn load(
     path: &Path,
     file: &dyn ReadFile,
@@ -47,8 +47,7 @@ pub fn load(
     load_from(path, &|bytes, at| file.read_exact_at(bytes, at), expected, each)
 }
 
-/// Like [`load`], but reads with the function `read`. A check passes a function that skips bad
-/// sectors.
+/// Like [`load`], but reads with the function `read`. A check passes a function that returns zeros for bad sectors.
 pub fn load_from(
     path: &Path,
     read: ReadExactAt<'_>,
@@ -87,7 +86,7 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        // The length alone does not prove that a short file was never finished. The scan above has also found no row.
+        // A short file may still have a row if a batch head is missing. But the scan has found no row.
         return Ok(if length < WITH_ROW_BYTES_MIN { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))

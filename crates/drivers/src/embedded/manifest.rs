@@ -1,4 +1,4 @@
-//! The manifest: all files of the directory and their lengths (`docs/format/segment.md`).
+//! The manifest: all segment files of the directory and their lengths (`docs/format/segment.md`).
 //!
 //! The directory holds two copies of the manifest. Both are written when a segment is created, sealed or removed.
 //! Therefore missing files are detected, for example after an incomplete backup.
@@ -30,10 +30,9 @@ pub enum State {
     Growing,
     /// The segment has ended, with index and trailer.
     Sealed,
-    /// The segment has ended without an index, because it is damaged.
+    /// The segment has ended without an index, because it is damaged or an older version did not seal it.
     Ended,
-    /// The segment is no longer needed. Its file may still exist, because a crash may have
-    /// prevented the removal.
+    /// The segment is no longer needed. Its file may still exist, because a crash or an error may have prevented the removal.
     Removed,
     /// The file is not a readable segment. It was moved to `quarantine/`.
     SetAside,

@@ -1,8 +1,8 @@
 //! The default back end: append-only segment files and an index in memory (`docs/format/segment.md`, ADR 0001).
 //!
-//! Chunks never change, so segments need no merging. A `put` appends one batch and syncs. A scan reads rows at their
-//! positions in the index. Replaced and deleted rows take space until most of their segment is dead. The segment is then
-//! rewritten, a little with every write (`compact.rs`).
+//! A `put` appends one batch and syncs. A scan reads rows at their positions in the index. Replaced and deleted rows take
+//! space until they are more than half of their segment. The segment is then rewritten, a little with every write
+//! (`compact.rs`).
 //!
 //! Path of one record. Before: the flush of `tacho_store` puts its chunk. After: a scan of `tacho_store` reads the chunk.
 
@@ -97,7 +97,7 @@ struct Inner {
     path: PathBuf,
     capabilities: Capabilities,
     directory: RwLock<Directory>,
-    /// `None` if the directory was opened read-only.
+    /// `None` if the driver only reads.
     files: Option<Mutex<Files>>,
     /// Health after the last change. Stored separately, so that a caller does not wait for a write.
     health: Mutex<Health>,
@@ -115,7 +115,8 @@ impl Embedded {
     ///
     /// # Errors
     /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Corrupt` when files are
-    /// missing, too short, or not in the manifest; `Io` when a file cannot be read or written.
+    /// missing, too short, or not in the manifest, or no copy of the manifest can be read; `Io` when a file cannot be read or
+    /// written.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
@@ -394,8 +395,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Reads on this thread if the rows are few and in the page cache; otherwise on a blocking thread. `row_max` is the
-    /// approximate limit on the bytes read per row.
+    /// Reads on this thread if all rows together have few bytes and are in the page cache; otherwise as [`blocking`] does.
+    /// `row_max` is an estimate of the bytes that are read of a longer row.
     async fn read_anywhere(
         self: Arc<Self>,
         scans: Vec<Scan>,
@@ -405,7 +406,7 @@ impl Inner {
         match self.bytes(&scans, row_max) {
             0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
             bytes if bytes <= INLINE_BYTES_MAX => {
-                // If this read fails, the blocking read below repeats it and returns the error.
+                // This read fails if some bytes are not in memory. After any failure, the read below repeats it.
                 if let Ok(rows) = self.read(&scans, parts.as_ref(), Patience::Memory) {
                     // Callers read many series one after the other. Other tasks must get their turn between these reads.
                     tokio::task::consume_budget().await;

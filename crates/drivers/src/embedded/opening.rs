@@ -39,9 +39,6 @@ impl Segments {
         } = survey;
         let before = manifest.clone();
         let mut segments = Self::new(directory, disk, bytes_max, manifest);
-        if is_accepted {
-            segments.forget_end()?;
-        }
         segments.manifest_damaged = manifest_damaged;
         let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
         let aside = names.iter().filter_map(|name| quarantine::number(name));
@@ -60,10 +57,14 @@ impl Segments {
                 "the end of a segment is missing, as this note states; to end the warnings of answers, remove it and restart"
             );
         }
-        segments.take_in_quarantine(&names);
-        segments.finish_removals(&unread);
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
+        if is_accepted {
+            segments.keep_end(newest, &files)?;
+            segments.forget_end()?;
+        }
+        segments.take_in_quarantine(&names);
+        segments.finish_removals(&unread);
         for (number, loaded) in files {
             segments.adopt(number, newest == Some(number), loaded, handles)?;
         }
@@ -93,6 +94,22 @@ impl Segments {
         }
     }
 
+    /// Copies the end that [`Self::cut_torn`] cuts off to the quarantine. Must precede each change of the directory: `END` and
+    /// the manifest show that the end was acknowledged, and a start after a crash must not find it without them and without a
+    /// copy.
+    fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
+        let Some(number) = newest else { return Ok(()) };
+        let known = self.manifest.files.get(&number);
+        match by_number(files, number) {
+            Some(Loaded::Scanned(Scanned { length, doubtful: true, .. }))
+                if known.is_none_or(|known| known.state == State::Growing) =>
+            {
+                quarantine::keep_end(&*self.disk, &self.directory, number, *length).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Removes `END`, because an operator permits that the end that it states is missing.
     fn forget_end(&self) -> Result<()> {
         let path = self.directory.join(end::FILE);
@@ -105,7 +122,7 @@ impl Segments {
     }
 
     /// Adds the quarantined files to the manifest, and removes from it those that an operator has taken out of the quarantine.
-    /// Deletes that hide rows of these files are then no longer kept.
+    /// Deletes that hide rows of a quarantined file are kept until the file is taken out.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
@@ -186,8 +203,8 @@ impl Segments {
         let bytes = file.length().map_err(failed)?;
         let crc = match known {
             Some(_) => Some(checksum(&**file, bytes).map_err(failed)?),
-            // A version without a manifest wrote the file. Its checksum stays unknown, because computing the checksums of all
-            // such files could mean reading hundreds of gigabytes.
+            // The manifest did not name the file, for example because a version without a manifest wrote it. The checksum stays
+            // unknown, because computing the checksums of all such files could mean reading hundreds of gigabytes.
             None => None,
         };
         self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });
@@ -280,7 +297,7 @@ impl Segments {
     }
 
     /// Writes a note about the missing end of a segment, before the manifest states that the segment has ended. Later starts
-    /// find only the note.
+    /// detect the loss only by the note.
     fn note_missing(&mut self, missing: Missing) -> Result<()> {
         if Mutation::MissingEndNotNoted.is_on() {
             return Ok(());

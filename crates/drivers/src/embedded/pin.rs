@@ -12,8 +12,8 @@ use super::quarantine;
 use super::segments::{Purpose, Segments};
 
 impl Segments {
-    /// Links the manifest, every segment with rows of the store, and the quarantine. The manifest is written first, so that it
-    /// states the length of the growing segment.
+    /// Links the manifest, every segment whose rows are part of the store, and the quarantine. Writes the manifest first, so that
+    /// it states the current length of the growing segment.
     pub fn pin(&mut self, into: &Path) -> Result<Vec<PinnedFile>> {
         make_directory(into).map_err(|e| Error::io("make directory", into, e))?;
         self.write_manifest(Purpose::Freeing)?;

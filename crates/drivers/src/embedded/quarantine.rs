@@ -1,5 +1,5 @@
-//! The quarantine: unreadable files, and unreadable parts of files, that may still have records. The server never removes
-//! them.
+//! The quarantine: unreadable files and damaged ends of files, which may still have records, and notes about missing ends. The
+//! server never removes them.
 
 use std::ffi::OsString;
 use std::io;
@@ -59,7 +59,7 @@ impl Missing {
     }
 }
 
-/// The missing end of a segment that the file of this name notes.
+/// The missing end of a segment that a note with this file name states. `None` for another file.
 pub fn missing(name: &str) -> Option<Missing> {
     let (number, range) = name.split_once(MISSING)?;
     let (offset, bytes) = range.split_once('-')?;
@@ -104,7 +104,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
-/// Copies the bytes of a segment from `offset` on to the quarantine. Returns the path of the copy. If an earlier start
+/// Copies the end of a segment, which begins at `offset`, into the quarantine. Returns the path of the copy. If an earlier start
 /// ended before it cut the segment, its copy is completed.
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);

@@ -236,7 +236,7 @@ impl<'a> Walk<'a> {
                     (damaged, expected) = (next, next);
                 }
                 // Its lengths lead from the end of the previous row to a row, a batch or the end of the file, so this is a
-                // damaged row. Its content is not searched, because it may look like rows.
+                // damaged row. Intact rows inside it may be parts of its value.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next = self.end_of_damaged(next, next + bytes);
                     expected = next;
@@ -257,8 +257,8 @@ impl<'a> Walk<'a> {
             || self.bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_)))
     }
 
-    /// Splits the rows of a batch. The last row may end after the batch, if other rows overwrote the rows of this head. It
-    /// counts as intact.
+    /// Splits a batch into intact rows and damaged places. The last row may end after the batch, if other rows overwrote the
+    /// rows of this head. It counts as intact.
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
@@ -289,8 +289,8 @@ impl<'a> Walk<'a> {
     /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where something intact starts or the
     /// batch ends. If one of the lengths is too large, the bytes up to `by_length` contain intact rows that follow the
     /// damaged row. But intact rows found there may also be a part of its value. A found row follows the damaged row in two
-    /// cases: it ends after `by_length`; or with a length that ends the damaged row at the found row, the checksum of the
-    /// damaged row is correct.
+    /// cases: it ends after `by_length`; or the checksum of the damaged row is correct if one of its lengths is changed so
+    /// that it ends at the found row.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {

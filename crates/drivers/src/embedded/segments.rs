@@ -1,5 +1,4 @@
-//! The segment files of a store: one growing file and sealed files. Only this module writes them, for one caller at a
-//! time.
+//! The segment files of a store: one growing file and ended files. Only [`Segments`] writes them, for one caller at a time.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -50,7 +49,7 @@ pub struct Segments {
     pub(super) directory: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) manifest: Manifest,
-    /// Whether the manifest must be written before the next row, because the manifest on disk does not list all files.
+    /// Whether the manifest must be written before the next row, because its copies on disk may be out of date.
     pub(super) unwritten: bool,
     /// Copies of the manifest that were damaged when the directory was opened.
     pub(super) manifest_damaged: Vec<&'static str>,
@@ -210,7 +209,7 @@ impl Segments {
             Ok((file, self.disk.open_to_read(&path)?))
         };
         let (file, reader) = create().map_err(|e| {
-            // The unfinished file is too short for a row, and would block the next attempt.
+            // The unfinished file is too short for a row. If it cannot be removed now, the next attempt removes it.
             let _ = self.disk.remove(&path);
             Error::io("create segment", &path, e)
         })?;
@@ -237,7 +236,7 @@ impl Segments {
         })
     }
 
-    /// Handles a file that a failed attempt left at the path of a new file. The file is quarantined if it may have rows.
+    /// Clears the path of a new file: quarantines a file that a failed attempt left there, or removes it if it has no rows.
     fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
         match self.disk.length(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -318,7 +317,7 @@ impl Segments {
         self.manifest.files.keys().any(|other| *other < number)
     }
 
-    /// The oldest file that cannot be removed.
+    /// The oldest file that is quarantined or could not be removed.
     pub fn oldest_stuck(&self) -> Option<u32> {
         self.manifest.files.iter().find(|(_, known)| !known.state.is_live()).map(|(number, _)| *number)
     }

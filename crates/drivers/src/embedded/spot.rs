@@ -1,5 +1,5 @@
-//! Reads one row at its position. A short row is read whole. Of a long row, the first bytes are read first, because
-//! they select the other parts.
+//! Reads one row at its position, or only parts of its value. A short row is always read whole. If only parts of a long row
+//! are wanted, its first bytes are read first, because they select the parts.
 
 use std::io;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
 
 /// Damage of a row.
 pub struct Damage {
-    /// The bytes at the position of the row's value. Empty if the position has another row or no row.
+    /// The bytes at the position of the row's value. Empty if the position has another row or no row, or cannot be read.
     pub value: Bytes,
     pub reason: String,
 }
@@ -48,7 +48,8 @@ impl Spot<'_> {
     /// Returns the value, or its wanted parts one after the other, or the damage of the row.
     ///
     /// # Errors
-    /// An error of the disk; a retry may help.
+    /// An error of the disk that is not damage, so a retry may help. With [`Patience::Memory`], also if bytes are not in
+    /// memory.
     pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Result<Bytes, Damage>> {
         let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
         let read = match parts.filter(|_| long && !self.doubted) {

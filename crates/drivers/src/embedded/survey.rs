@@ -27,7 +27,7 @@ const NAMED_MAX: usize = 10;
 pub struct Survey {
     /// The manifest that was read, or an empty one.
     pub manifest: Manifest,
-    /// Whether a manifest exists and both copies are intact and equal.
+    /// Whether both copies of the manifest exist, are intact and equal, and no missing files were permitted.
     pub is_complete: bool,
     /// Whether an operator has permitted opening the directory without the missing files.
     pub is_accepted: bool,
@@ -41,7 +41,8 @@ pub struct Survey {
     pub quarantine: Vec<String>,
     /// Bytes of the growing segment that were on disk.
     end: Option<End>,
-    /// Lengths that were on disk according to the manifest and `END`, if an operator has permitted that parts are missing.
+    /// For each segment, the bytes that were on disk according to the manifest and `END`. Empty unless an operator has permitted
+    /// that parts are missing.
     permitted: BTreeMap<u32, u64>,
 }
 
@@ -49,11 +50,10 @@ impl Survey {
     /// Reads all segments of a directory and fills the index.
     ///
     /// # Errors
-    /// `Corrupt` when files are missing, too short, or not in the manifest; `Version` when a newer version wrote the directory;
-    /// `Io` when a file cannot be read.
+    /// `Corrupt` when files are missing, too short, or not in the manifest, or no copy of the manifest can be read; `Version`
+    /// when a newer version wrote the directory; `Io` when a file cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
         let mut found = Manifest::read(disk, directory)?;
-        // Read before the lengths of the segments, because a server may append rows at the same time.
         let end = stated_end(disk, directory);
         for (name, why) in &found.damaged {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
@@ -81,7 +81,7 @@ impl Survey {
         }
         let mut manifest = found.manifest.unwrap_or_default();
         // The manifest lists the file as set aside, but the file exists: either it could not be moved to the quarantine, or
-        // an operator repaired it and put it back. It is read like an unknown file.
+        // an operator repaired it and put it back. It is read like a file that the manifest does not name.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -146,7 +146,7 @@ impl Survey {
             scanned.index = IndexBuilder::default();
         }
         if let Loaded::Scanned(scanned) = &mut loaded {
-            // The start cuts these bytes off, because the file ends within them. They were acknowledged, so a copy is kept.
+            // The start cuts off the torn bytes. They were acknowledged according to the manifest or `END`, so a copy is kept.
             let stated = self.permitted.get(&number).copied().unwrap_or(0);
             scanned.doubtful |= scanned.torn > 0 && stated > scanned.length;
         }
@@ -184,7 +184,7 @@ fn stated_end(disk: &dyn Disk, directory: &Path) -> Option<End> {
     }
 }
 
-/// The length of each segment that was on disk, according to the manifest and `END`.
+/// The bytes of each segment that were on disk, according to the manifest and `END`.
 fn lengths(manifest: Option<&Manifest>, end: Option<End>) -> BTreeMap<u32, u64> {
     let files = manifest.into_iter().flat_map(|manifest| &manifest.files);
     let mut lengths: BTreeMap<u32, u64> = files.map(|(number, known)| (*number, known.bytes)).collect();
@@ -235,8 +235,8 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
 }
 
 /// Number of the last file that accepted rows: the manifest names it as growing, or it is long enough for a row. A growing file
-/// may be too short for a row after a power failure. A later file that is too short for a row and not listed as growing is
-/// ignored: the process died while it created that file.
+/// may have no row yet, or may have lost it in a power failure. A later file that is too short for a row and not listed as
+/// growing is ignored: the process died while it created that file.
 pub fn last_begun(manifest: &Manifest, files: impl DoubleEndedIterator<Item = (u32, u64)>) -> Option<u32> {
     let is_growing = |number| manifest.files.get(&number).is_some_and(|known| known.state == State::Growing);
     let mut files = files;
@@ -325,8 +325,8 @@ fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u3
     manifest.files.retain(|number, known| !known.state.is_live() || is_there(number, known));
 }
 
-/// Checks that the directory was written by a version without a manifest. Segments that start with a mark always have a
-/// manifest.
+/// Checks that the directory was written by a version without a manifest. These versions wrote no marks, and later versions
+/// write a mark after the header of each segment.
 pub fn check_older(disk: &dyn Disk, directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
     for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);

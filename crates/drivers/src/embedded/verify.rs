@@ -1,7 +1,7 @@
 //! Verifies that the bytes of ended segments match their checksums in the manifest.
 //!
-//! Every call verifies a small part, in order of the segments, so that the caller determines the rate. If a checksum is
-//! wrong, the needed rows are checked one by one. Lost rows are then reported before a query reads them.
+//! Every call verifies a small part, in order of the segments, so that the caller determines the rate. If a segment
+//! is damaged, its needed rows are checked one by one, so that unreadable rows are reported although no query has read them.
 //!
 //! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the progress of the verification. This
 //! file adds methods to `Inner`.
@@ -21,15 +21,15 @@ use super::load::{Expected, load};
 use super::manifest::Known;
 use super::{Files, Inner};
 
-/// Bytes read per call.
+/// Size of a part, bytes. The last part of a segment may be smaller.
 const PART_BYTES: u64 = 4 << 20;
-/// Limit on damaged rows of one segment that are reported with their keys. The log has the total number.
+/// Limit on damaged rows of one segment that are reported with their keys. The number of rows in the log line has no limit.
 const ROWS_TOLD_MAX: usize = 4_096;
 
 /// Progress of the verification.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// All segments up to and including this one were read.
+    /// All segments up to and including this one were read or skipped.
     through: u32,
     current: Option<Current>,
 }
@@ -60,7 +60,7 @@ impl Inner {
             return Ok(Verified { done: true, ..Verified::default() });
         };
         let Some(file) = self.handle(current.number) else {
-            // The segment was removed in the meantime.
+            // The segment was removed in the meantime, or nothing in its file can be read.
             progress.through = current.number;
             return Ok(Verified::default());
         };
@@ -120,7 +120,8 @@ impl Inner {
         Ok(Some(if crc == expect { Read::Sound } else { mismatch() }))
     }
 
-    /// Finds the unreadable needed rows of a damaged segment, and logs the result.
+    /// Finds the needed rows of a damaged segment that are unreadable, and adds them to `doubted`. Logs a segment only if it was
+    /// not counted as damaged before.
     fn wrong(&self, number: u32, file: &Arc<dyn ReadFile>, why: &str) -> Result<Vec<Damaged>> {
         let path = file_path(&self.path, number);
         let is_new = self.note_wrong(number);

@@ -50,7 +50,7 @@ impl Bench {
     /// If not, the power fails, and the disk works again.
     pub async fn starts_within(&self, operations: u64) -> bool {
         self.disk.set_operations(operations);
-        // The start may fail, or report that it cannot write the manifest.
+        // A start may succeed on a stopped disk, for example if only the manifest was not written. Then the put fails.
         let put = match self.try_open().await {
             Ok(driver) => driver.put(vec![row(50, b"after")]).await,
             Err(error) => Err(error),
@@ -78,15 +78,15 @@ impl Bench {
             .collect()
     }
 
-    /// Restores the files of a snapshot.
+    /// Replaces the content of the directory with the files of a snapshot.
     pub fn restore(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
         std::fs::remove_dir_all(self.directory.path()).unwrap();
         std::fs::create_dir(self.directory.path()).unwrap();
         files.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
     }
 
-    /// Removes `END`. A power failure may do this, because the file is not synced. Then nothing shows that the last batch was
-    /// acknowledged.
+    /// Removes `END`. A power failure may do this, because the name of the file is not synced. Then only the mark after the last
+    /// batch shows that the batch was acknowledged.
     pub fn forget_end(&self) {
         std::fs::remove_file(self.directory.path().join("END")).unwrap();
     }

@@ -1,8 +1,8 @@
 //! How is this file written? Detects the [`Dialect`] from the first rows. The user sees the result before any row is
 //! imported.
 //!
-//! For each setting, the detection chooses the value with which the most rows of the head parse; a broken row in the
-//! head changes nothing. The order of day and month is never guessed, because a wrong guess would not be noticed:
+//! The detection chooses the delimiter, time format and number format that fit the most rows of the head, so that a few broken
+//! rows change nothing. The order of day and month is never guessed, because a wrong guess would not be noticed:
 //! ambiguous dates are an error.
 
 use super::dialect::{Dialect, Shape};
@@ -12,14 +12,14 @@ use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit};
 use jiff::tz::TimeZone;
 
-/// Limit on the rows of the head that are examined to detect separators, times and columns.
+/// Limit on the rows of the head that are examined to detect the delimiter, times and columns.
 const ROWS_MAX: usize = 500;
-/// Limit on the values that are examined to detect the number format. Values with only digits and a sign are not counted.
+/// Limit on the values that are examined to detect the number format. Values of only digits and `-` are not examined.
 const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
-/// Of several patterns that match equally well, the first one is chosen.
+/// Of several patterns that match equally well, the first one is chosen, but a pair of [`DAY_OR_MONTH_FIRST`] is an error.
 const PATTERNS: [&str; 16] = [
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S,%f",
@@ -44,7 +44,7 @@ const DAY_OR_MONTH_FIRST: [[&str; 2]; 3] = [
     ["%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"],
     ["%d/%m/%Y", "%m/%d/%Y"],
 ];
-/// The known time formats, for error messages.
+/// Examples of the known time formats, for an error message.
 const KNOWN_TIMES: &str = "numbers since 1970, ISO 8601 (2026-01-31T23:59:59Z), 31.01.2026, 31/01/2026, 01/31/2026 or \
                            2026/01/31 alone or with 23:59 or 23:59:59.999, 31/Jan/2026:23:59:59 +0000";
 
@@ -61,7 +61,7 @@ pub struct Given {
     pub decimal: Option<char>,
     pub thousands: Option<char>,
     pub time_column: Option<String>,
-    /// Column of the values. If given, the file is a long file.
+    /// Column of the values. If given, the file is a long file, unless `wide` is set.
     pub value_column: Option<String>,
     pub wide: bool,
     pub texts: bool,
@@ -76,11 +76,11 @@ pub struct Given {
 pub struct Detected {
     pub dialect: Dialect,
     pub header: Vec<String>,
-    /// Bytes of the header with its line feed and a byte order mark, and number of its rows. Both include leading blank
-    /// rows.
+    /// Bytes before the first row of data: a byte order mark, and the header with its line feed and the blank rows before it.
     pub header_bytes: usize,
+    /// Number of rows up to the header. 0 if the file has no header.
     pub header_rows: u64,
-    /// Settings for which another value fits the head equally well.
+    /// Messages about choices that may be wrong, for example because another number format fits the head equally well.
     pub doubts: Vec<String>,
     /// Whether the head determines the decimal point without doubt.
     pub numbers_certain: bool,
@@ -94,7 +94,7 @@ type Row = (usize, u64, Vec<String>);
 ///
 /// # Errors
 /// If the first row is not UTF-8, the header or all rows are missing, or the header would be misread. If a setting cannot be
-/// detected; the error names the option that sets it.
+/// detected; the error names the option that sets it. If a column of `given` does not exist.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
@@ -156,7 +156,7 @@ pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     Ok(Detected { dialect, header, header_bytes, header_rows, doubts, numbers_certain: certain })
 }
 
-/// The first rows that are not blank.
+/// The first rows of the head, at most [`ROWS_MAX`]. Blank rows and rows that are not UTF-8 are omitted.
 fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
     let cells =
         |row: &str| split::cells(row, char::from(delimiter)).iter().map(|c| c.trim().to_owned()).collect();
@@ -176,7 +176,7 @@ fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
     cells.peek().is_some() && cells.all(|cell| numbers.read(cell, &mut scratch).is_none())
 }
 
-/// Values that show the number format: values with other characters than digits and a sign.
+/// The values that can show the number format: those with other characters than digits and `-`.
 fn odd_values(rows: &[u8], delimiter: u8, holds_values: impl Fn(usize) -> bool) -> Vec<String> {
     let plain = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let rows = split::rows(rows, delimiter).filter_map(|(_, row)| std::str::from_utf8(row).ok());
@@ -279,8 +279,8 @@ struct Found {
     certain: bool,
 }
 
-/// The number format with which the most values are numbers. Among equal formats: the format of other files, then the
-/// plainest format.
+/// The number format with which the most values are numbers. Among equal formats: the format of other files, then a format with
+/// its decimal point, then the first one of the list, which begins with a point and no separator.
 fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {
@@ -311,10 +311,10 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     if given.like == Some(numbers) {
         return Found { numbers, doubtful: None, doubts: vec![], certain };
     }
-    // The decimal point of other files decides here too.
+    // A format with another decimal point than that of other files causes no doubt.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
-    // If the comma delimits cells, a comma in a value is probably not the decimal point. In other files it may be.
+    // A comma in a value may be the decimal point, but probably is not if commas also delimit the cells.
     let with_comma = values.iter().filter(|cell| delimiter != b',' && cell.contains(','));
     let two_readings = |other: &Numbers| {
         with_comma.clone().any(|cell| match (value(numbers, cell), value(*other, cell)) {

@@ -1,12 +1,13 @@
-//! Which samples does each row of a CSV file (RFC 4180) hold?
+//! Which records does each row of a CSV file (RFC 4180) hold?
 //!
 //! ```text
 //!   wide   Date;cpu;memory                      one series per column, named by its header
 //!   long   time,host,name,value                 one record per row; other columns are labels
 //! ```
 //! `detect.rs` finds the [`Dialect`] in a file's head, so that the command can show it before the import starts.
-//! `split.rs` cuts rows; `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number,
-//! column and value; the other cells of a wide row are kept. Empty cells of a wide row are skipped.
+//! `split.rs` cuts rows; `number.rs` and `../time_text.rs` read cells. A broken cell is refused; the other
+//! cells of a wide row are kept, unless the time is broken. A row has one error, with the row number, column and value of its
+//! first broken cell. Empty cells of a wide row are skipped.
 mod detect;
 mod dialect;
 mod file_name;
@@ -43,7 +44,7 @@ pub struct Csv {
     dialect: Dialect,
     times: TimeReader,
     header: Vec<String>,
-    /// Labels of every series.
+    /// Labels for every series. The name, if any, is used only for a series without a name in the file.
     base: Vec<(String, String)>,
     /// Wide: the series of each column.
     columns: Vec<Option<Arc<Labels>>>,
@@ -83,8 +84,8 @@ fn series(
     header.iter().enumerate().map(of).collect()
 }
 
-/// The name given by `--name`. It applies only to a file with one column of values, and only if the name of this column
-/// is `value` or similar.
+/// The name given by `--name`, for a wide file. It applies only to a file with one column of values, and only if this column has
+/// one of the [`VALUE_NAMES`]; otherwise the result is an error.
 pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
     match columns {
         [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
@@ -120,8 +121,8 @@ const KNOWN_BYTES_MAX: usize = 64 << 20;
 const KNOWN_BYTES: usize = 400;
 
 impl Csv {
-    /// `header` is the header of [`Detected`]. `base` has the labels of every series. For long files without a column
-    /// of names, it also has the name.
+    /// `header` is the header of [`Detected`]. `base` has labels for every series. A name in it is used only for a series without
+    /// a name in the file. A long file without a column of names needs it.
     ///
     /// # Errors
     /// If a column of the header cannot be a series; the error names the column. If a long file has neither a column of names
@@ -162,8 +163,8 @@ impl Csv {
         self.times.read(cell.trim()).map_err(|reason| (position, reason))
     }
 
-    /// Adds the samples of a row to `slots`, and its errors to `faults`. An error is the position of a column and a
-    /// reason. Returns whether any sample was added.
+    /// Adds the records of a row to `slots`, and its errors to `faults`. An error is the position of a column and a
+    /// reason. Returns whether any record was added.
     fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) -> bool {
         let at = match self.time(row) {
             Ok(at) => at,
@@ -380,7 +381,8 @@ impl Slots {
 /// From 2^53 on, some whole numbers are not exact as a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Keeps a whole number from 2^53 on as an integer, because a float may round it.
+/// Keeps a whole number from 2^53 on as an integer if it has only digits and a sign and fits into 64 bits, because a float may
+/// round it.
 fn exact(value: f64, cell: &str) -> Value {
     if value.abs() < EXACT_MAX || !value.is_finite() {
         return Value::F64(value);

@@ -15,7 +15,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Parses a number. `None` if the text is not a number in this format. Groups must have three digits.
+    /// Parses a number. `None` if the text is not a number in this format.
     pub(super) fn read(self, cell: &str, scratch: &mut String) -> Option<f64> {
         // Without this check, a number out of range would become an infinity.
         let digits = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());

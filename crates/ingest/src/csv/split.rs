@@ -1,12 +1,12 @@
 //! Where do rows and cells end?
 //!
-//! Only a quote at the beginning of a cell opens a quoted cell (RFC 4180). Elsewhere a quote is an ordinary character,
+//! Only a quote at the beginning of a cell opens a quoted cell (RFC 4180). In other cells a quote is an ordinary character,
 //! because some programs write such quotes.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Limits on the bytes and lines of one row. A row above a limit ends with its first line, so that an unclosed quote
+/// Limits on the bytes and lines of a row with quotes. A row above a limit ends with its first line, so that an unclosed quote
 /// costs only this line and not the rest of the file.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
 const ROW_LINES_MAX: usize = 1_000;
@@ -67,7 +67,7 @@ pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
     at
 }
 
-/// Rows with their positions, without their line feeds. The last row may lack its line feed.
+/// Rows without their line ends, and their positions, which include the line ends. The last row may lack its line end.
 pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<usize>, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::time_text::TimeFormat;
 
-/// Records of a file as `labels time value`, with the detected dialect.
+/// The detected dialect of a file, its records as `labels time value`, and its broken rows.
 fn read(
     file: &str,
     given: &Given,
@@ -106,7 +106,7 @@ fn valid_rows_next_to_broken_rows_are_kept() {
 }
 
 #[test]
-fn undetectable_settings_are_errors_that_name_the_option() {
+fn times_are_detected_and_undetectable_settings_are_errors() {
     let fails = |file: &str, given: &Given, expect: &str| {
         let error = read(file, given, &[]).unwrap_err();
         assert!(error.contains(expect), "{expect} in {error}");
@@ -244,7 +244,7 @@ fn texts_in_a_wide_file_exclude_only_their_column() {
         let broken: Vec<String> = block.broken.iter().map(ToString::to_string).collect();
         assert_eq!(broken, ["row 3, column \"mem\": \"x\" is not a number"]);
     }
-    // A number in a later block of such a column is read as a number.
+    // If such a column has a number in a later block, the number is kept.
     let block = csv.decode(b"4,1,7,2,\n", 4);
     assert_eq!((block.texts_left_out.len(), block.batch.samples.len()), (0, 3));
 }
@@ -309,7 +309,7 @@ fn number_format_of_other_files_decides_ambiguities() {
     assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
-    // The detected number format of another file decides only which character is the decimal point.
+    // The decimal point of another file also decides if its format has no thousands separator.
     assert_eq!(numbers("t;a\n1;1,5\n", None), (None, ',', 0, true));
     let [comma, point] = [',', '.'].map(|decimal| Some(Numbers { decimal, thousands: None }));
     assert_eq!(numbers("t;a\n1;1,234\n", comma), (None, ',', 0, false));
@@ -319,7 +319,7 @@ fn number_format_of_other_files_decides_ambiguities() {
 }
 
 #[test]
-fn labels_with_the_name_of_another_column_get_a_prefix() {
+fn labels_with_reserved_names_get_a_prefix() {
     let names = ["Date", "label_x", "name", "value", "zone"].map(str::to_owned);
     let mut header = String::new();
     write_header(&mut header, &names);
@@ -336,7 +336,7 @@ proptest! {
             prop_assert!(block.broken.len() as u64 <= block.rows);
             let whole = csv.whole(&bytes);
             prop_assert!(whole <= bytes.len());
-            // The rows are the same if the block is cut at the returned length.
+            // The number of rows is the same if the block is cut at the returned length.
             let (front, back) = bytes.split_at(whole);
             let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
             prop_assert_eq!(parts, block.rows);

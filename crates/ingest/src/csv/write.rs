@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of};
 use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 
-/// Prefix for a label that has the name of another column, or that already has this prefix.
+/// Prefix for a label whose column a reader would take for the times, the names or the values, and for a label that already has
+/// this prefix.
 const LABEL: &str = "label_";
 
 /// The columns of the file are the time, the series' name, `names`, and the value.
@@ -39,8 +40,7 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
             Value::F64(value) if value == 0.0 || (1e-5..9e15).contains(&value.abs()) => {
                 write!(out, "{value}")
             }
-            // The value has an exponent, so that it is read as a float. Without an exponent, a whole number
-            // this large would be read as an integer.
+            // Without an exponent, a large whole number would be read as an integer.
             Value::F64(value) => write!(out, "{value:e}"),
             Value::I64(value) => write!(out, "{value}"),
             Value::U64(value) => write!(out, "{value}"),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// Maximum depth of arrays and objects that are skipped.
 const DEPTH_MAX: usize = 32;
 
-/// An error in a line, and the position of its byte.
+/// An error in a line. `at` is its position, bytes from the beginning of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Reads four hexadecimal digits, or twice four digits for a character above U+FFFF.
+    /// Reads the four hexadecimal digits after `\u`. For a character above U+FFFF, also reads the second escape of the pair.
     fn unicode(&mut self) -> Result<char, Fault> {
         let first = self.hex4()?;
         let code = match first {

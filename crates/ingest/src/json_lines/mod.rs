@@ -7,13 +7,13 @@
 //! ```
 //! VictoriaMetrics exports and imports the first shape (docs.victoriametrics.com, "JSON line format"). Times are in
 //! milliseconds; NaN is `null`; infinities are `"Infinity"` and `"-Infinity"`. A line of entries has `entries` instead of
-//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape. Additional members make it exact;
-//! VictoriaMetrics ignores them:
+//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape. It may have additional members, which
+//! VictoriaMetrics ignores:
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;
 //! - `nan`: by position, the 64 bits of NaNs other than the usual NaN;
-//! - `within`: the largest distance of the values from the recorded values; if it has a member `thinned`, each value
-//!   represents many values.
+//! - `within`: the largest distances of the values and times from the recorded ones; if it has a member `thinned`, each
+//!   value represents many values. `server/src/read/reader.rs` adds it.
 //!
 //! In the second shape, `time` is a number since 1970 (s, ms, us or ns, depending on its size) or a string in ISO 8601.
 //! A `value` that is a string, an object or an array becomes an entry, but strings such as `"NaN"` and `"Infinity"` are
@@ -184,7 +184,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
                 Scalar::Text(text) => value_type(text),
                 _ => None,
             };
-            // In the second shape, a label named `type` is an ordinary label.
+            // A text that names no value type is the value of a label named `type`.
             match (known, said) {
                 (Some(known), _) => members.value_type = Some(known),
                 (None, Scalar::Text(text)) => members.labels.push((name, text)),
@@ -219,7 +219,7 @@ fn value_type(name: &str) -> Option<ValueType> {
     }
 }
 
-/// The only record of a line of the second shape.
+/// Adds the only record of a line of the second shape to `out`.
 fn one(
     out: &mut Block,
     labels: Arc<Labels>,

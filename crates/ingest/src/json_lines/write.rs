@@ -1,4 +1,4 @@
-//! Writes the lines of `tacho export` and `/api/v1/export`. [`super::JsonLines`] reads them back bit for bit.
+//! Writes the JSON lines of `tacho export` and `/api/v1/export`. [`super::JsonLines`] reads them back bit for bit.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use tacho_model::{Body, Entry, Labels, Sample, Timestamp, Value, ValueType};
 
 use crate::json_text;
 
-/// The NaN that is written as `null`.
+/// The usual NaN. Every NaN is written as `null`; the bits of other NaNs are also in the member `nan`.
 const NAN_BITS: u64 = f64::NAN.to_bits();
 
 /// Appends one line for each sequence of values of one type.

@@ -34,7 +34,7 @@ struct Slot {
     /// The last body with samples of the series, and the position of the series in the list of that body.
     body: u32,
     position: u32,
-    /// Number of samples in that body. It predicts the number in the current body.
+    /// Number of samples of the series in the last finished body with samples of it. It predicts the number in the next one.
     count: u32,
 }
 
@@ -104,8 +104,8 @@ impl Gathering {
         }
     }
 
-    /// Adds the list of a series that has no samples in this body yet, and returns its position. The capacity of the list is
-    /// its length in the last body with samples of the series.
+    /// Adds the list of a series that has no samples in this body yet, and returns its position. Reserves the length of the
+    /// list in the last body with samples of the series, as far as `prealloc` permits.
     #[cold]
     fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
         let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);

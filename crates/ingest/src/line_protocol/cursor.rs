@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         self.input.get(self.at..).unwrap_or_default()
     }
 
-    /// Consumes `head` if it is next and is followed by one blank and a field.
+    /// Consumes `head` and the space after it, if they are next and a field follows.
     #[inline]
     pub(super) fn take_head(&mut self, head: &[u8]) -> bool {
         let Some(behind) = self.rest().strip_prefix(head) else { return false };
@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes a number if it needs no further check, i.e. if it ends at the end of the value.
+    /// Consumes a value if all of it is a number that takes the fast path.
     #[inline]
     pub(super) fn short_number(&mut self) -> Option<Value> {
         let (value, bytes) = short_number(self.rest())?;
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
         ends.then_some(value)
     }
 
-    /// Consumes one blank, the time, and the end of the line, if the line has nothing else.
+    /// Consumes one space and a time of plain digits, if nothing else is left of the line. Returns the time and its position.
     #[inline]
     fn short_time(&mut self) -> Option<(i64, usize)> {
         let digits = self.rest().strip_prefix(b" ")?;
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         ends.then_some((time, at))
     }
 
-    /// Measurement and tags, up to the first unescaped blank.
+    /// Measurement and tags, up to the first unescaped space. Also consumes the spaces after them.
     pub(super) fn head(&mut self) -> Result<Piece<'a>, Fault> {
         let from = self.at;
         self.scan(|byte| byte == b' ' || byte == b'\n');

@@ -72,7 +72,7 @@ const CERTAIN_NS: i64 = PLAUSIBLE.end * 1_000_000;
 /// The reason why a time without a stated unit is probably not in ns.
 #[inline]
 fn doubt(time: i64) -> Option<String> {
-    // Almost every line ends here. The divisions below would take 5 % of the time of a short line.
+    // Almost all times are certain. The divisions in `doubt_small` would take 5 % of the time of a short line.
     if time >= CERTAIN_NS { None } else { doubt_small(time) }
 }
 
@@ -92,7 +92,7 @@ fn doubt_small(time: i64) -> Option<String> {
     ))
 }
 
-/// Parses the names of versions 1 and 2 of the HTTP API.
+/// Parses the names of versions 1 and 2 of InfluxDB's HTTP API.
 impl FromStr for Precision {
     type Err = String;
 

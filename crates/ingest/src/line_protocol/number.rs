@@ -1,4 +1,4 @@
-//! Which value does this number have? Integers and short decimals take a fast path; the standard library parses all
+//! Which value does this number have? Short integers and decimals take a fast path; the standard library parses all
 //! other numbers.
 
 use tacho_model::Value;
@@ -46,8 +46,8 @@ pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
     }
 }
 
-/// Appends the digits at the beginning of `rest` to `number` and counts them. With more than 19 digits in total the number
-/// overflows and is meaningless, so the callers check the count.
+/// Appends the digits at the beginning of `rest` to `number` and counts them. A number of more than 19 digits in total may
+/// overflow and is then meaningless, so the callers check the count.
 #[inline]
 fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     let mut number = number;
@@ -62,7 +62,7 @@ fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
 }
 
 /// The digits at the beginning of `rest` as a time, and their count. Reads eight digits at once where possible. `None` if
-/// there are no digits, or if their number does not fit into an i64.
+/// there are no digits or more than 19, or if the time does not fit into an i64.
 #[inline]
 pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     let (mut number, mut digits) = (0, 0);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_parsed_by_the_standard_library() {
+    fn only_short_numbers_take_the_fast_path() {
         check("12i,", Some((Value::I64(12), 3)));
         check("-0i", Some((Value::I64(0), 3)));
         check("-0", Some((Value::F64(-0.0), 2)));

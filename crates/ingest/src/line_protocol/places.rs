@@ -46,7 +46,7 @@ impl Places {
         self.len += 1;
     }
 
-    /// Removes an element that is in the table.
+    /// Removes an element if it is in the table.
     pub(super) fn remove(&mut self, hash: u64, position: u32) {
         let mask = self.places.len().saturating_sub(1);
         let at = |at: usize| self.places.get(at).copied().unwrap_or(FREE);

@@ -47,7 +47,7 @@ pub(super) struct SeriesTable {
     scratch: Vec<u8>,
 }
 
-/// State before the current line. It is needed to undo the line.
+/// The state before the current line, which is needed to undo the line, and what the line has taken so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
@@ -189,7 +189,7 @@ impl SeriesTable {
         xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Takes memory for new series or heads of the current line from the budget.
+    /// Takes memory for the current line from the budget.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
         self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
@@ -250,7 +250,7 @@ impl SeriesTable {
             return Err(Fault::new(key.at, "field without a measurement"));
         };
         let series = index_of(self.series.len());
-        // The first series of a head owns the tags; the other series of the head share them.
+        // The first series of a head has its own copy of the tags; the other series share the copy in `head.tags`.
         let shares = series != head.first;
         let read = read_head(Piece { bytes: &head.bytes, at: self.line.head_at })?;
         let tags_bytes = read.tags.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
@@ -276,7 +276,7 @@ impl SeriesTable {
         };
         let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
         self.bytes += labels.own_bytes() + 3 * key.bytes.len() + ENTRY_BYTES;
-        // Keys are learned only in the first line of a head, because no series of other heads are in between there.
+        // Keys are learned only in the first line of a head, because its series are adjacent in `self.series`.
         let is_learned = head.shape.is_none() && series == head.first + index_of(self.learned);
         self.learned += usize::from(is_learned);
         self.series.push(Series { head: index, key: key.bytes.into(), labels: Arc::new(labels) });
@@ -370,7 +370,7 @@ impl ReadHead<'_> {
     /// The labels of a series that has its own copy of the tags.
     fn owned(&self, name: &str) -> Result<Labels, LabelError> {
         let all = Labels::new(std::iter::once((NAME, name)).chain(self.tags()));
-        // An error is about the tags first, without the name.
+        // If the tags alone are already invalid, this returns their error, which does not count the name.
         all.or_else(|_| Labels::new(self.tags())?.with(NAME, name))
     }
 }

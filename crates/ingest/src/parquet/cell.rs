@@ -35,7 +35,7 @@ pub enum Kind {
         unit: Unit,
         utc: bool,
     },
-    /// INT96: nanoseconds of a Julian day. Impala and old versions of Spark write times in this form.
+    /// INT96: a Julian day, and nanoseconds of that day. Impala and old versions of Spark write times in this form.
     Julian,
 }
 
@@ -53,8 +53,8 @@ pub enum Cell {
 }
 
 impl Kind {
-    /// The kind of the cells of a column. `None` for types that a series cannot hold, such as lists, maps, intervals, times of
-    /// day, geometries.
+    /// The kind of the cells of a column. `None` for unsupported types, such as lists, maps, intervals, times of day,
+    /// geometries.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         if column.max_rep_level() > 0 {
             return None;
@@ -138,7 +138,7 @@ fn logical_kind(logical: &LogicalType, physical: Type) -> Option<Kind> {
 /// Reads the cells of one column of one row group.
 pub struct CellReader {
     kind: Kind,
-    /// Largest number of rows per read.
+    /// Limit on the rows of one call of the decoder. The callers of `read` observe it.
     step: usize,
     levels: i16,
     reader: ColumnReader,
@@ -153,7 +153,7 @@ impl CellReader {
         self.step
     }
 
-    /// Returns fewer than `rows` cells only at the end.
+    /// Appends `rows` cells to `out`; fewer only at the end.
     pub fn read(&mut self, rows: usize, out: &mut Vec<Cell>) -> Result<()> {
         use ColumnReader as C;
         let (kind, levels) = (self.kind, self.levels);
@@ -184,8 +184,8 @@ impl CellReader {
         }
     }
 
-    /// Skips fewer than `rows` rows only at the end. The decoders of some columns need memory for all rows that are
-    /// skipped in one call.
+    /// Skips `rows` rows; fewer only at the end. Skips them in steps, because some decoders need memory for all rows
+    /// that one call skips.
     pub fn skip(&mut self, mut rows: usize) -> Result<()> {
         while rows > 0 {
             let step = rows.min(self.step);
@@ -276,7 +276,7 @@ impl Cell {
         if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// Appends the cell as the text of a label to `out`. A null appends nothing.
+    /// Appends the cell as text to `out`. A null appends nothing.
     ///
     /// # Errors
     /// If the cell holds bytes that are not UTF-8.

@@ -13,12 +13,12 @@ pub struct Plan {
     /// All columns, in the order of the file.
     pub columns: Vec<Column>,
     pub time: usize,
-    /// Pairs of column and label. The series' name has the label [`NAME`].
+    /// Pairs of column and label. The column with the names of the series has the label [`NAME`].
     pub labels: Vec<(usize, String)>,
     pub shape: Shape,
     /// Whether values are texts or bytes, i.e. entries instead of samples.
     pub texts: bool,
-    /// Whether the file was written by [`super::Writer`].
+    /// Whether the file is read in the layout of [`super::Writer`].
     pub is_own: bool,
     /// Names of the ignored columns.
     pub left_out: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Column {
 /// The columns of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Each column is a series with the name of the column.
+    /// Each column has series of its own. They have the name of the column unless a name is given.
     Wide(Vec<usize>),
     /// One value per row: the first value that is not null in these columns.
     Long(Vec<usize>),
@@ -150,7 +150,7 @@ impl Names<'_> {
         })
     }
 
-    /// The column of values of a long file.
+    /// The column of values if the file is long; `None` if it is wide.
     fn value(&self, time: usize) -> Result<Option<usize>, String> {
         let holds_values = |kind: Option<Kind>| kind.is_some_and(|kind| self.given.texts || kind.is_number());
         if self.given.wide {

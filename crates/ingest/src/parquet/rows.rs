@@ -16,7 +16,7 @@ pub struct Place {
 /// The content of some rows, or of some columns of these rows.
 pub struct Rows {
     pub block: Block,
-    /// Number of examined rows of the part.
+    /// Number of rows that this step examined, including broken ones.
     pub(super) rows: usize,
     /// Broken rows as JSON lines; [`Broken::bytes`](crate::rows::Broken::bytes) refers to this text.
     pub text: String,

@@ -29,12 +29,12 @@ const SET_BYTES: usize = 256;
 /// Assigns rows to their series.
 pub struct Sorter {
     plan: Plan,
-    /// Labels of every series.
+    /// Labels that every series gets.
     base: Vec<(String, String)>,
-    /// Key: the cells of the label columns. Value: the series of each column of values.
+    /// Key: the cells of the label columns. Value: the series that `Self::series` returns for them.
     known: HashMap<String, Arc<[Arc<Labels>]>>,
     known_bytes: usize,
-    /// Memory of the records of this block.
+    /// Memory of the block so far: its records, label sets and broken rows.
     taken: usize,
     /// The columns of values to which the series in `known` belong.
     values: Vec<usize>,
@@ -50,7 +50,7 @@ struct Table<'a> {
 type Fault = (usize, String);
 
 impl Sorter {
-    /// `base` has the labels of every series.
+    /// `base` has the labels that every series gets.
     ///
     /// # Errors
     /// If a column name cannot be the name of a series; the error names the column.
@@ -64,7 +64,7 @@ impl Sorter {
     }
 
     /// Assigns rows to their series, starting at row `from`, up to the limit of a block. `first` is the number of rows
-    /// of the file before these rows.
+    /// of the file before row `from`.
     pub fn sort(
         &mut self,
         at: &[usize],
@@ -94,7 +94,7 @@ impl Sorter {
             number += 1;
             let mut is_read = false;
             match times.read(table.cell(0, row)) {
-                // For a wide file, the error is reported only once.
+                // The parts of a wide file have the same times. Only the first part reports the error.
                 Err(reason) => faults.extend((place.part == 0).then_some((0, reason))),
                 Ok(time) => {
                     let same = last.filter(|(before, _)| table.same_labels(*before, row, labels));
@@ -114,7 +114,7 @@ impl Sorter {
             }
             if !faults.is_empty() {
                 let before = rows.text.len();
-                // A row of a wide file has further values, which are imported.
+                // The valid values of a row of a wide file are imported.
                 rows.block.partly += u64::from(is_read && matches!(self.plan.shape, Shape::Wide(_)));
                 rows.broken(&table, row, number, place, &mut faults);
                 self.taken += SET_BYTES + 2 * (rows.text.len() - before);
@@ -166,7 +166,7 @@ impl Sorter {
             true => {
                 let mut list = Vec::with_capacity(self.values.len());
                 for at in &self.values {
-                    // `Parquet::open` has checked that a given name applies to the only column.
+                    // `Parquet::open` refuses a given name if there are several columns of values.
                     let given = self.base.iter().find(|(label, _)| label == NAME);
                     let name = given.map_or_else(|| self.plan.column(*at), |(_, name)| name);
                     pairs.push((NAME, name));
@@ -303,7 +303,8 @@ impl Table<'_> {
         self.at.get(nth).map_or("?", |at| self.plan.column(*at))
     }
 
-    /// The row as a JSON object. [`crate::json_lines::JsonLines`] reads the object after a user has corrected it.
+    /// Appends the row as a JSON object. After a user has corrected it, [`crate::json_lines::JsonLines`] reads the object
+    /// of a long file.
     fn json(&self, row: usize, out: &mut String) {
         let long = matches!(self.plan.shape, Shape::Long(_));
         let labels = self.plan.labels.len();
@@ -349,7 +350,7 @@ impl Table<'_> {
 }
 
 impl Rows {
-    /// One error per row: the first error, and the number of further errors.
+    /// Adds one error for the row: the first of `faults`, with the number of the others.
     fn broken(&mut self, table: &Table<'_>, row: usize, number: u64, place: Place, faults: &mut Vec<Fault>) {
         let more = faults.len().saturating_sub(1);
         let Some((nth, reason)) = faults.drain(..).next() else { return };
@@ -374,7 +375,7 @@ impl Rows {
 struct Slots {
     batch: tacho_model::Batch,
     sets: Vec<Set>,
-    /// Key: the address of the series. `sets` keeps the series allocated.
+    /// Key: the address of a list of series. Value: its position in `sets`, which keeps the list allocated.
     numbers: HashMap<usize, usize>,
 }
 
@@ -384,7 +385,7 @@ struct Set {
 }
 
 impl Slots {
-    /// The number of this set of series in the block.
+    /// The position in `sets` of the element for these series. Adds it if it is missing.
     fn set(&mut self, series: Arc<[Arc<Labels>]>) -> usize {
         let next = self.sets.len();
         let number = *self.numbers.entry(series.as_ptr().addr()).or_insert(next);

@@ -12,7 +12,7 @@ use crate::rows::Block;
 use crate::time_text::TimeZone;
 use bytes::Bytes;
 
-/// Written by pyarrow 26.0.1 with `testdata/parquet/make.py`.
+// These files were written by pyarrow 26.0.1 with `testdata/parquet/make.py`.
 const LONG: &[u8] = include_bytes!("../../../../testdata/parquet/long.parquet");
 const WIDE: &[u8] = include_bytes!("../../../../testdata/parquet/wide.parquet");
 const TYPES: &[u8] = include_bytes!("../../../../testdata/parquet/types.parquet");
@@ -35,7 +35,7 @@ fn all(mut parquet: Parquet<Bytes>) -> (Block, String) {
     (sum, text)
 }
 
-/// The records as JSON lines, in order.
+/// The records as JSON lines, sorted by their text.
 fn lines(block: &Block) -> String {
     let mut out = String::new();
     for series in &block.batch.samples {
@@ -161,7 +161,7 @@ fn labels(pairs: &[(&str, &str)]) -> Arc<Labels> {
     Arc::new(Labels::new(pairs.iter().copied()).unwrap())
 }
 
-/// Writes series, and reads them again.
+/// Writes series and reads them again. Returns the content of the file and its number of row groups.
 fn through(series: &[(Arc<Labels>, Vec<Sample>)], entries: &[(Arc<Labels>, Vec<Entry>)]) -> (Block, usize) {
     let all_labels = series.iter().map(|(l, _)| l).chain(entries.iter().map(|(l, _)| l));
     let names: std::collections::BTreeSet<String> =

@@ -19,10 +19,11 @@ use super::own;
 /// Limit on the rows of a row group. They are in memory until the group is written. Readers usually give each row group to one
 /// thread.
 const GROUP_ROWS_MAX: usize = 1 << 17;
-/// Limit on the cells of a row group. If a file has many labels, its row groups have fewer rows.
+/// Limit on the cells of a row group. If a file has many labels, its row groups have fewer rows, but the limit on the rows is
+/// at least [`GROUP_ROWS_MIN`].
 const GROUP_CELLS_MAX: usize = 1 << 23;
 const GROUP_ROWS_MIN: usize = 1 << 10;
-/// Limit on the bytes of texts in memory.
+/// A row group is written as soon as the bodies of its entries have this many bytes.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
 /// Writes samples or entries.
@@ -31,7 +32,7 @@ pub struct Writer<W: Write + Send> {
     /// Labels that have a column; the first label is the name.
     labels: Vec<String>,
     kind: Kind,
-    /// Runs of rows of one series, and the length of each run.
+    /// For each run of consecutive rows of the same series: its labels, and the number of rows.
     runs: Vec<(Arc<Labels>, usize)>,
     samples: Vec<Sample>,
     entries: Vec<Entry>,
@@ -104,7 +105,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes the rows in memory.
+    /// Writes a row group with the rows that are in memory.
     fn group(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         let times: Vec<i64> = match self.kind {
@@ -118,7 +119,7 @@ impl<W: Write + Send> Writer<W> {
                 let value = labels.get(label);
                 levels.resize(levels.len() + rows, i16::from(value.is_some()));
                 if let Some(value) = value {
-                    // Equal texts share memory.
+                    // The rows of a run share the memory of the text.
                     let value = ByteArray::from(value.as_bytes().to_vec());
                     values.resize(values.len() + rows, value);
                 }

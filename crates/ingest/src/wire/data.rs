@@ -21,7 +21,7 @@ use crate::{Error, Rejects};
 
 /// Name of the series for the executions of a session.
 const EXECUTIONS: &str = "executions";
-/// Value of the labels `service` and `host` if the client does not send them.
+/// Value of the labels `service` and `host` if the client sends no value or an empty one.
 const UNKNOWN: &str = "unknown";
 
 /// One record that was refused.
@@ -49,12 +49,13 @@ pub enum Numbering {
     Repeated,
 }
 
-/// The sequence numbers of a session's DATA frames. They start at 1 and rise. After the first frame, gaps of up to
-/// [`SEQ_JUMP_MAX`] are allowed. A far larger number would turn every later frame of the session into a repeated frame.
+/// The sequence numbers of a session's DATA frames. They start at 1 and rise. After the first DATA frame of a
+/// connection, gaps of up to [`SEQ_JUMP_MAX`] are allowed. A far larger number would turn every later frame of the session
+/// into a repeated frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
-    /// Whether no frame has arrived yet.
+    /// Whether the connection has accepted no DATA frame yet.
     begins: bool,
 }
 
@@ -136,8 +137,8 @@ impl Session {
         read_head(&mut Reader::new(body)).map(|(seq, _)| seq)
     }
 
-    /// Decodes the body of a DATA frame. An invalid record does not affect valid records. Only a frame without a number
-    /// or base is an error.
+    /// Decodes the body of a DATA frame. An invalid record does not affect valid records. The only errors are a number
+    /// that is missing, malformed or 0, and a missing base.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
         self.data_within(body, &mut Budget::of_body(body.len()))
     }
@@ -158,8 +159,8 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                // The memory of a refused record is not returned to the budget, because a record that is too long also takes
-                // time.
+                // The memory of a refused record is not returned to the budget. This also limits the time that a frame of
+                // many records that are too long can take.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;

@@ -135,8 +135,8 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            // The entry is too long already. Writing the rest, only to determine the length for the
-            // error, would take time.
+            // Stops as soon as the entry is too long: the rest would take time, and is not needed except for the exact length
+            // in the message.
             if object.so_far().len() > ENTRY_BYTES_MAX {
                 return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
             }

@@ -9,7 +9,7 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// Members that an entry has in addition to the fields of the record. They name the call that wrote the record.
+/// Members that an entry has in addition to the fields of the record if a call wrote the record. They name this call.
 pub(super) const TRACE_MEMBER: &str = "trace_id";
 pub(super) const SPAN_MEMBER: &str = "span_id";
 

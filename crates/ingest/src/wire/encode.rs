@@ -22,7 +22,7 @@ pub enum TraceForm {
     Full(TraceId),
 }
 
-/// State of the previous parts that a later part of a segment repeats.
+/// What a part after the first states in addition: its number, the first call that it enters, and the calls open at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continued<'a> {
     pub part: u32,

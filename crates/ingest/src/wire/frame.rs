@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_value_and_position() {
+    fn an_error_names_its_position_and_ends_the_stream() {
         let mut stream = frame(FrameType::Bye, &[]);
         stream.extend(frame(FrameType::Ping, &[1, 2, 3, 4]));
         *stream.last_mut().unwrap() ^= 1;

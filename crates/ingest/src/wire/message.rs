@@ -1,4 +1,4 @@
-//! Control frames: all messages of client and server except records.
+//! Control frames: all messages of client and server except DICT and DATA.
 
 use tacho_model::varint::{put_bytes, put_varint};
 
@@ -173,7 +173,8 @@ pub struct Welcome {
     pub features: u64,
 }
 
-/// One record was refused. The other records of its frame were kept.
+/// One record was refused; the other records of its frame were kept. With `record` 0 it can also mean that the store refused the
+/// whole frame, or new series of it above a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.
@@ -213,7 +214,7 @@ pub enum ServerFrame {
     /// Every frame up to this number is durable.
     Ack(u64),
     Reject(Reject),
-    /// The server is out of capacity. It will send no ACK for this time, ms.
+    /// The server is out of capacity. The client should expect no ACK for this time, ms.
     Wait(u64),
     /// The server's clock, ns.
     Pong(i64),
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_are_refused_with_an_error() {
+    fn other_protocols_unknown_types_and_malformed_frames_are_refused() {
         assert_eq!(
             client(b"GET / HTTP/1.1", 1),
             Err("malformed HELLO: magic that is not \"tacho\" at byte 0".into())
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn hello_accepts_at_most_32_pairs_of_65536_bytes() {
+    fn hello_accepts_at_most_32_pairs_and_65536_bytes_of_pairs() {
         let check = |pairs: Vec<(String, String)>| {
             let hello =
                 Hello { version_min: 1, version_max: 3, session: 7, pairs, secret: None, token: None };

@@ -8,7 +8,7 @@
 //!
 //! Path of one record: `server/src/listen/connection.rs` pushes bytes. [`Session::data`] returns the batch, and
 //! `server/src/listen/commit.rs` passes the batch to the store. [`DictFrame`] and [`DataFrame`] are the encoder, for
-//! `tacho import` and for tests.
+//! `tacho import`, generators of load, the simulator and tests.
 
 mod data;
 mod declared;
@@ -48,7 +48,7 @@ pub mod feature {
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
 /// Largest step from the highest number accepted on a connection to the number of its next DATA frame.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
-/// Largest number of a connection's first frame. A server may have lost its data, so the number may be large; the limit
+/// Largest number of a connection's first DATA frame. A server may have lost its data, so the number may be large; the limit
 /// allows decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
 /// Limit on the ids of one kind on one connection.
@@ -61,7 +61,7 @@ pub const HELLO_PAIRS_MAX: usize = 32;
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
 /// Limit on the bytes of the token in HELLO.
 pub const TOKEN_BYTES_MAX: usize = 256;
-/// Heartbeat interval of each side, ms. The server closes a connection after three intervals without a byte from the client.
+/// Interval at which a client sends PING, ms. The server closes a connection after three intervals without a byte of the client.
 pub const HEARTBEAT_MS: u64 = 5_000;
 /// Limit on the rejects of one frame that are named. Further rejects are only counted.
 pub const REJECTS_MAX: usize = 16;

@@ -92,8 +92,8 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Year, month and day of a number of days since 1970, in the proleptic Gregorian calendar. Years begin in March, so
-/// that a leap day is the last day of its year. 400 years have 146,097 days.
+/// Year, month and day of a number of days since 1970, in the proleptic Gregorian calendar. The calculation begins
+/// years in March, so that a leap day is the last day of its year. 400 years have 146,097 days.
 const fn date(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

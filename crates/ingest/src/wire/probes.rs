@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_are_refused_with_their_position() {
+    fn hostile_bodies_are_refused_with_the_position_of_the_fault() {
         let end = "end of input in a varint at byte";
         let cases: [(&[u8], String); 8] = [
             (&[], format!("{end} 0")),

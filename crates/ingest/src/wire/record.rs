@@ -65,7 +65,7 @@ pub(super) enum RecordError {
     Full(#[from] Full),
 }
 
-/// Memory of the list for a record, bytes. The list exists twice while it grows.
+/// Memory of one item in the batch's list of series, bytes. The list exists twice while it grows.
 const LISTED_BYTES: usize = 128;
 
 /// Samples of one series.
@@ -79,7 +79,7 @@ pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<
     let count = reader.length()?;
     let bytes_least = if value_type == ValueType::F64 { 9 } else { 2 };
     let count_most = count.min(reader.remaining() / bytes_least);
-    // Samples count three times, because adjacent records of one series are merged into one list.
+    // Samples count three times: adjacent records of one series are merged into one list, which exists twice while it grows.
     context.take_beyond(LISTED_BYTES + 3 * size_of::<Sample>() * count_most, record_bytes)?;
     let mut samples = Vec::with_capacity(count_most);
     let mut at = base;

@@ -188,8 +188,8 @@ fn own_trace(session: u128, number: u64) -> TraceId {
     TraceId(high | u128::from(mix64(span_base(session, number))))
 }
 
-/// Reads the trace id in one of its forms: the full id, the trace of another segment, or a new trace of segment
-/// `number`.
+/// Reads the trace id in one of its forms: the full id, the trace that another segment started, or the trace that segment
+/// `number` started.
 pub(super) fn read_trace(
     session: u128,
     full: bool,

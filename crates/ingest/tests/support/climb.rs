@@ -10,7 +10,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 /// The numbers that define a body. The test of each decoder defines their meaning.
 pub type Shape = [usize; 6];
 
-/// The memory that decoding one body took, and its limit, bytes.
+/// The memory that decoding one body took, its limit, and the length of the body, bytes.
 pub struct Taken {
     pub peak: usize,
     pub bound: usize,
@@ -79,7 +79,7 @@ impl std::fmt::Display for Ratio {
     }
 }
 
-/// A pseudo-random generator (constants of Numerical Recipes). It yields the same numbers in each run.
+/// A pseudo-random generator (constants of Knuth's MMIX). It yields the same numbers in each run.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Encodes control frames from the keys of a case, and decodes them again.
+//! Encodes control frames from the keys of a case, and compares decoded control frames with these keys.
 
 use tacho_ingest::wire::{
     ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,

@@ -114,7 +114,7 @@ fn definition(text: &str) -> Definition {
     }
 }
 
-/// The definitions of the cases that were read so far.
+/// Texts, operations and series that the cases so far have defined.
 #[derive(Default)]
 pub struct Defined {
     texts: HashMap<u64, String>,

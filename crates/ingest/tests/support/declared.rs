@@ -1,4 +1,4 @@
-//! Encodes declared record types and their records from the keys of a case, and checks the entries of the records.
+//! Reads declared record types from the keys of a case, encodes their records, and returns the expected entries.
 
 use tacho_ingest::wire::{
     CallRef, DataFrame, DeclaredRecord, FieldType, FieldValue, RecordField, RecordType,
@@ -36,7 +36,7 @@ pub fn encode(frame: &mut DataFrame, base: i64, keys: Keys<'_>) {
     });
 }
 
-/// Reads `FORM VALUE`. Floating-point numbers are given as their bits in hex.
+/// Reads `FORM VALUE` or `null`. Floating-point numbers are given as their bits in hex.
 fn value(text: &str) -> FieldValue<'_> {
     let (form, rest) = text.split_once(' ').unwrap_or((text, ""));
     match form {

@@ -1,4 +1,4 @@
-//! Parquet files built by hand, as small as possible. Numbers and texts are in dictionaries.
+//! Parquet files built by hand: few bytes with many rows, long texts, or false numbers.
 //!
 //! ```text
 //!   PAR1  pages of each column, shared by all row groups  footer  its length  PAR1
@@ -31,7 +31,7 @@ pub struct Column {
     pages: Vec<Page>,
 }
 
-/// One page, and the number of values that its head states.
+/// A page. Its head states `values` and `unpacked`, which may be false.
 pub struct Page {
     is_dictionary: bool,
     encoding: i64,
@@ -143,7 +143,7 @@ impl Column {
         Self { codec: SNAPPY, ..Self::new(name, BYTE_ARRAY, rows, PLAIN, pages) }
     }
 
-    /// Makes all pages state a false number.
+    /// Compresses all pages with Snappy, then calls `claim` with the number `much` for each of them.
     pub fn lying(mut self, claim: fn(&mut Page, usize), much: usize) -> Self {
         self.codec = SNAPPY;
         for page in &mut self.pages {
@@ -189,8 +189,8 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Replaces the body by the given number of text lengths. The page states the same number of values, up to the
-    /// maximum of the field.
+    /// Replaces the body by a list of text lengths, all 0. The list states `lengths` numbers, at most 2^40. The page states
+    /// as many values, up to the maximum of the field.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);
@@ -278,13 +278,13 @@ fn zigzag(number: i64) -> Vec<u8> {
     out
 }
 
-/// Writes the length of the text, then the text.
+/// The length of the text, then the text.
 fn plain(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text].concat()
 }
 
-/// Writes a list of `count` numbers in as few bytes as possible: `first`, then a number that is larger by `step`, then
-/// the same number repeated.
+/// Writes a list of `count` numbers in few bytes: `first`, then `first + step` repeated. The list states the whole `count`, but
+/// has at most 2^28 numbers after the first.
 fn deltas(out: &mut Vec<u8>, count: usize, first: i64, step: i64) {
     let (block, miniblocks) = if step == 0 { (1 << 16, 1) } else { (128, 4) };
     varint(out, block);

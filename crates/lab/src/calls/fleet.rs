@@ -1,7 +1,7 @@
-//! Which services are there, and what does each request of them do?
+//! Which services are there, and what does a request to each of them do?
 //!
-//! A route is a tree of calls. A node is made once, sometimes, or several times per request. So traces of one route are similar,
-//! but rarely equal.
+//! A route is a tree of calls. Each time a call is made, each of its children is made once, sometimes, or several times. So
+//! traces of one route are similar, but rarely equal.
 
 use tacho_model::{OperationKind, Random};
 
@@ -38,7 +38,7 @@ const NAMES: [&str; 30] = [
     "audits",
     "currencies",
 ];
-/// Index of the first service of the second and of the third layer.
+/// Index after the last service of each layer.
 const LAYERS: [usize; 3] = [3, 12, NAMES.len()];
 const ROUTES: usize = 6;
 const NOUNS: [&str; ROUTES] = ["items", "groups", "lists", "events", "rules", "reports"];
@@ -46,7 +46,7 @@ const METHODS: [&str; 7] = ["load", "find", "map", "check", "apply", "merge", "f
 /// Methods that every request passes before its handler.
 const FRONT: [&str; 4] =
     ["TraceFilter.doFilter", "SecurityFilter.doFilter", "Dispatcher.dispatch", "Controller.handle"];
-/// Services that a service calls.
+/// Number of services that each service of the first two layers calls.
 const CALLEES: usize = 3;
 const DEPTH_MAX: usize = 2;
 
@@ -59,7 +59,7 @@ pub struct Service {
     pub(super) routes: Vec<Node>,
 }
 
-/// A call of a route's tree.
+/// A call in the tree of a route.
 #[derive(Debug)]
 pub(super) struct Node {
     /// Number of the operation, from 1.
@@ -79,7 +79,7 @@ pub(super) enum Repeat {
     Once,
     /// With this probability, percent.
     Sometimes(u64),
-    /// Up to this number of times.
+    /// At least once, at most this number of times.
     Times(u64),
 }
 
@@ -128,7 +128,7 @@ impl Growing<'_> {
         let operation = self
             .operation(OperationKind::HttpServer, format!("{verb} /{}/{}/{{id}}", self.name, NOUNS[route]));
         let mut inner = self.children(0);
-        // With these calls, every service and each of its callees is reached from the first layer.
+        // With these calls, each service calls all its callees. So all services are reached from the first layer.
         let calls = if self.callees.is_empty() { 0 } else { 2 };
         for nth in route..route + calls {
             let callee = self.callees[nth % self.callees.len()];
@@ -184,7 +184,7 @@ impl Growing<'_> {
         Node { remote: Some((callee, route)), may_fail: false, ..self.node(operation, 30_000, vec![]) }
     }
 
-    /// `scale_ns`: typical time of such a call. An operation's own mean is between a quarter of it and ten times as long.
+    /// The mean time of the call is random, from 0.25 to 9.25 times `scale_ns`.
     fn node(&mut self, operation: u32, scale_ns: u64, children: Vec<Node>) -> Node {
         let self_ns = scale_ns / 4 + self.random.below(scale_ns) * self.random.below(10);
         let repeat = match self.random.below(100) {

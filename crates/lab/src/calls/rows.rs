@@ -1,4 +1,4 @@
-//! The same calls as rows, for systems with other protocols: one line of CSV for each call, in the columns of
+//! The calls of traces as rows, for systems with other protocols: one line of CSV for each call, with columns like those of
 //! OpenTelemetry spans.
 
 use std::fmt::Write;
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(text.lines().count(), calls as usize);
         let columns = HEADER.split(',').count();
         for line in text.lines() {
-            // Commas inside of the quoted operation.
+            // The quoted operation may contain commas, which separate no columns.
             let (before, rest) = line.split_once('"').unwrap();
             let (_, after) = rest.split_once('"').unwrap();
             assert_eq!(before.matches(',').count() + after.matches(',').count() + 1, columns, "{line}");

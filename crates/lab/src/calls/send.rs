@@ -116,7 +116,7 @@ impl Link {
         let reader = stream.try_clone().map_err(io)?;
         let answers = Arc::<(Mutex<Answers>, Condvar)>::default();
         let shared = Arc::clone(&answers);
-        // Ends when the connection ends.
+        // Ends with the connection, or when the server refuses something.
         std::thread::spawn(move || receive(reader, &shared));
         let mut link =
             Self { target: target.to_owned(), stream, answers, seq: 0, frame: None, written: Instant::now() };
@@ -209,7 +209,7 @@ const fn form(value: AttributeText) -> AttributeForm<'static> {
     }
 }
 
-/// Reads the answers of the server until the connection ends.
+/// Reads the answers of the server until the connection ends or is of no more use.
 fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     let mut decoder = FrameDecoder::new();
     let mut bytes = vec![0; 4_096];
@@ -228,7 +228,7 @@ fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     changed.notify_all();
 }
 
-/// Notes the frames received. Returns why the connection is of no more use.
+/// Notes the ACK frames received. Returns the reason if the connection is of no more use.
 fn take(decoder: &mut FrameDecoder, lock: &Mutex<Answers>) -> Option<String> {
     loop {
         let frame = match decoder.pull() {

@@ -1,4 +1,4 @@
-//! Which segments does a trace have? A request is played through the trees of its services.
+//! Which segments does a trace have? A request is played through the tree of its route (`fleet.rs`).
 
 use tacho_ingest::wire::Secret;
 use tacho_model::{Event, EventKind, Random, SpanId, TraceId, mix64};
@@ -7,7 +7,8 @@ use super::fleet::{Fleet, Node, Repeat};
 
 /// Limit on the calls of a trace.
 pub const TRACE_CALLS_MAX: u32 = 200;
-/// Calls that every request makes, its own included, and the call of its client.
+/// Least number of calls of a request to another service: the call of its client, the request itself, and the calls before its
+/// handler.
 const REQUEST_CALLS: u32 = 6;
 /// Processes of a service.
 pub const INSTANCES: usize = 2;
@@ -16,11 +17,11 @@ const SEGMENT_BITS: u32 = 24;
 /// Percentage of the traces whose id and parent come from a tracer outside of the fleet.
 const OUTSIDE_PERCENT: u64 = 30;
 const REFUSED_PERCENT: u64 = 3;
-/// One call in this number throws an exception.
+/// Of the calls that may fail, one in this number throws an exception.
 const FAILS_ONE_IN: u64 = 4_000;
-/// One request to a service in this number is answered with 503.
+/// One request in this number is answered with 503.
 const OVERLOADED_ONE_IN: u64 = 2_000;
-/// One call in this number takes much longer.
+/// A call takes time in several pieces (`pass`). One piece in this number takes `SLOW_FACTOR` times as long.
 const SLOW_ONE_IN: u64 = 1_000;
 const SLOW_FACTOR: f64 = 30.0;
 
@@ -84,7 +85,7 @@ pub struct Trace {
     /// Whether the id is derived from the first segment's number.
     pub is_own: bool,
     pub request_id: [u8; 16],
-    /// The first segment is that of the request from outside.
+    /// The first segment is that of the request that starts the trace.
     pub segments: Vec<Segment>,
     pub calls: u32,
 }
@@ -107,7 +108,7 @@ pub struct Process {
     segments: u64,
 }
 
-/// All traces, in order of their start.
+/// All traces, in the order of their start except for random delays of up to 20 ms.
 pub struct Traces {
     pub fleet: Fleet,
     /// [`INSTANCES`] processes of each service.
@@ -129,7 +130,7 @@ impl Traces {
         Self { fleet, processes, random, when, calls: 0 }
     }
 
-    /// Time at which the next trace starts: traces are spread evenly over the calls.
+    /// Time at which the next trace starts. The calls are spread evenly over the whole time, and each trace has a random delay.
     fn start(&mut self) -> i64 {
         let passed =
             u128::from(self.when.length_ns) * u128::from(self.calls) / u128::from(self.when.calls.max(1));
@@ -182,7 +183,7 @@ struct Playing<'a> {
 }
 
 impl Playing<'_> {
-    /// Serves a request. Returns when the response is sent, and its status.
+    /// Serves a request. Returns the time of the response, and its status.
     fn serve(&mut self, (service, route): (usize, usize), start: i64, parent: Option<SpanId>) -> (i64, i64) {
         let fleet = self.fleet;
         let node = &fleet.services[service].routes[route];
@@ -190,7 +191,7 @@ impl Playing<'_> {
         self.enter(at, node.operation);
         self.pass(at, node.self_ns / 2);
         let status = if self.random.one_in(OVERLOADED_ONE_IN) {
-            // Refused by the front: all calls before the handler are made.
+            // Refused after the calls before the handler.
             self.front(at, &node.children, true);
             503
         } else if parent.is_none() && self.random.below(100) < REFUSED_PERCENT {
@@ -244,7 +245,7 @@ impl Playing<'_> {
         }
     }
 
-    /// Makes the calls in order. Returns whether one failed; the calls after it are not made.
+    /// Makes the calls in order, up to a failure that the caller does not handle. Returns whether there was one.
     fn all(&mut self, at: usize, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| {
             let times = match node.repeat {
@@ -256,7 +257,7 @@ impl Playing<'_> {
         })
     }
 
-    /// Returns whether the call failed.
+    /// Returns whether the call failed and the caller does not handle it.
     fn call(&mut self, at: usize, node: &Node) -> bool {
         let needed = if node.remote.is_some() { REQUEST_CALLS } else { 1 };
         if self.left < needed {
@@ -324,7 +325,7 @@ mod tests {
     const WHEN: When = When { start: 1_000, length_ns: 60_000_000_000, calls: 200_000 };
 
     #[test]
-    fn traces_have_5_to_200_calls_of_several_services() {
+    fn traces_have_5_to_200_calls_and_most_have_several_segments() {
         let traces: Vec<Trace> = Traces::new(1, WHEN).collect();
         let calls: Vec<u32> = traces.iter().map(|trace| trace.calls).collect();
         assert!(calls.iter().all(|calls| (5..=200).contains(calls)), "{calls:?}");

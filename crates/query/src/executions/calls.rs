@@ -15,8 +15,8 @@ pub(super) struct Visit<'a> {
     /// Index of the call in the shape.
     pub(super) position: usize,
     pub(super) start: Timestamp,
-    /// Self time in this row, ns. For the call that was innermost when the row starts, a walker over blocks in memory includes
-    /// the time since the last event of the previous part.
+    /// Self time in this row, ns. If the walker was created by [`Walker::over`], the call that is innermost at the start of the
+    /// row also has the time since the last event of the previous part.
     pub(super) self_ns: u64,
     /// `None` when the call is still open at the end of the row; a later part may hold its exit.
     pub(super) end: Option<Timestamp>,
@@ -37,9 +37,9 @@ pub(super) struct Walker {
     ends: PartEnds,
 }
 
-/// Time of the last event of each part that is followed by another part. The time between two parts is added to the
-/// innermost call that is open at the cut. Otherwise the self time of a call that sleeps for minutes, without an event, would be
-/// too short.
+/// Time of the last event of each part that is followed by another part. The time between two parts is self time of the
+/// innermost call that is open at the cut. Without it, the self time of a call that sleeps for minutes, without an event, would
+/// be too short.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 

@@ -1,8 +1,9 @@
-//! Which call paths were executed, how often, and for how long, over all traces? Calls with the same callers share a node.
+//! Which call paths were executed, how often, and for how long, over all traces? Calls of one operation with the
+//! same callers share a node.
 //!
-//! A segment caused by a call of another segment is a child of that call, even across services. In a block, segments that
-//! differ only in their times have the same shape. The calls of a shape are mapped to nodes once for each different caller;
-//! each row (a stored segment) of the shape then adds only its times.
+//! If a call of another segment caused a segment, the outermost calls of the segment are placed below that call, even across
+//! services. The calls of a shape (the calls of a row, without times) are mapped to nodes once for each node below which they are
+//! placed; each row of the shape then adds only its times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,10 +66,10 @@ struct Node {
 /// Position of a call in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spot {
-    /// Neither this call nor one of its callers is of the requested operation, or neither this call nor one of its callers is in
-    /// the requested service.
+    /// The call is not in the tree: the requested operation, or the requested service, is neither that of the call nor that of
+    /// one of its callers.
     Outside,
-    /// The call belongs to the tree, but is beyond the limits of the tree.
+    /// The call is omitted because of a limit of the tree.
     Cut,
     Node(usize),
 }
@@ -84,7 +85,7 @@ struct Tree<'a> {
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
-    /// For each block, shape, and spot of the caller of the outermost calls: the spots of the calls of the shape.
+    /// For each block, shape, and spot below which the outermost calls are placed: the spots of the calls of the shape.
     laid: HashMap<(u32, usize, Spot), Arc<[Spot]>>,
     /// For each row whose segment has a parent: the spot below which its outermost calls are placed.
     hung: HashMap<Place, Spot>,
@@ -176,7 +177,7 @@ impl<'a> Tree<'a> {
             chain.push((place, cause.map(|(_, position)| position)));
             next = cause.map(|(place, _)| place);
         }
-        // Spot of the row above. `None` at the top of a chain whose start has no known spot.
+        // The causing row and its spot. `None` for the start of the chain, unless the spot of its cause is known.
         let mut above: Option<(Place, Spot)> = next.zip(known);
         let mut spot = known.unwrap_or(Spot::Outside);
         for (place, position) in chain.into_iter().rev() {

@@ -37,7 +37,7 @@ impl TraceTag {
     }
 }
 
-/// The segments with a parent of one round, sorted by their causes.
+/// The segments of one round that have a parent, sorted by their causes.
 pub(super) struct Causes {
     all: Vec<Cause>,
     pub(super) rounds: Rounds,
@@ -45,7 +45,7 @@ pub(super) struct Causes {
     pub(super) is_used: bool,
     max: usize,
     max_of_round: usize,
-    /// Segments that count as segments without a parent.
+    /// Number of segments that count as segments without a parent, because a limit was reached.
     omitted: u64,
 }
 
@@ -88,7 +88,8 @@ impl Causes {
             let rounds = self.rounds;
             self.all.retain(|cause| rounds.takes_hash(u64::from(cause.trace.0)));
         }
-        // If the round cannot be split, more segments are kept. All others count as segments without a cause.
+        // A round that cannot be split may keep more than `max` segments, at most `max_of_round`. The others count as segments
+        // without a cause.
         match self.rounds.takes(trace) {
             true if self.all.len() < self.max_of_round => self.all.push(cause),
             is_taken => self.omitted += u64::from(is_taken),

@@ -48,8 +48,8 @@ fn figures(count: u64, errors: u64, total_ns: u64) -> String {
     format!("{count} x {:.3} {name}{failed}", mean_ns / unit)
 }
 
-/// A double-quoted string. Backslashes are escaped. Other control characters than line feeds become spaces, because the
-/// language has no form for them.
+/// A double-quoted string. Quotes, backslashes and line feeds are escaped. Other control characters become spaces, because
+/// the language has no form for them.
 fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

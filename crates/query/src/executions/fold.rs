@@ -2,10 +2,11 @@
 //!
 //! The caller reads the blocks from the store and passes each one to [`Fold::add`]; it may free the block afterwards. The
 //! memory of an analysis depends on what it counts (operations, services, the limit of a search), not on the number of calls.
+//! What it joins is bounded (`limits.rs`).
 //!
 //! Some questions join rows of different blocks: a segment and the call that caused it, or the rows of one trace. Their keys are
-//! collected in one pass and looked up in the next one. All joined rows belong to one trace. If there are too many keys, the
-//! traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
+//! collected in one pass and looked up in the next one. Rows are joined only with rows of the same trace. If there are too many
+//! keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
 
 use tacho_chunk::{AttributeData, ExecutionBlock};
 use tacho_model::{Labels, TraceId, mix64};
@@ -46,7 +47,7 @@ pub trait Fold {
         true
     }
 
-    /// All traces that [`Fold::wants`], if they are known.
+    /// The traces that a pass over [`Scope::Traces`] may need, if they are known. [`Fold::wants`] may refuse some of them.
     fn wanted(&self) -> Option<Vec<TraceId>> {
         None
     }
@@ -56,7 +57,8 @@ pub trait Fold {
         true
     }
 
-    /// The only value that [`Fold::wants_value`], if it is known. An integer counts as its decimal text.
+    /// The only value that [`Fold::wants_value`] accepts, as text, if it is known. The integer with this decimal text is also
+    /// accepted.
     fn wanted_value(&self) -> Option<AttributeData> {
         None
     }
@@ -78,7 +80,7 @@ pub trait Fold {
     fn finish(self) -> Self::Answer;
 }
 
-/// Computes an answer from blocks in memory. As a store does, it leaves out blocks that a pass does not need.
+/// Computes an answer from blocks in memory. Like a store, it leaves out blocks without a wanted trace or attribute.
 pub fn over<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> F::Answer {
     while let Some(scope) = fold.pass() {
         for SourceBlock { labels, block } in blocks {

@@ -1,7 +1,7 @@
 //! What is known about a trace that was found?
 //!
-//! A trace is represented by its *entry*: the segment without a parent, or the first known segment if every segment has
-//! a parent. Time, duration, outcome and status of the trace are those of the entry's first call.
+//! A trace is represented by its *entry*: the earliest segment without a parent, or the earliest known segment if every segment
+//! has a parent. Time, duration, outcome and status of the trace are those of the entry's first call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub struct TraceSummary {
     pub operation: Arc<str>,
     pub kind: OperationKind,
     pub start: Timestamp,
-    /// If the call has not ended: the time until its last known event.
+    /// If the first call of the entry has not ended: the time until the last known event of the entry.
     pub duration_ns: u64,
-    /// Number of calls entered, in all services examined.
+    /// Number of calls of the trace that were entered in the blocks read, of all services.
     pub calls: u64,
     pub outcome: Outcome,
     pub request_id: Option<String>,
@@ -37,7 +37,7 @@ pub struct Match {
     pub operation: Arc<str>,
     pub kind: OperationKind,
     pub start: Timestamp,
-    /// If the call has not ended: the time until its last known event.
+    /// If the call has not ended: the time until the last known event of its segment.
     pub duration_ns: u64,
     pub outcome: Outcome,
 }
@@ -46,13 +46,12 @@ pub struct Match {
 #[derive(Clone, Copy)]
 pub(super) struct FirstCall {
     pub(super) start: Timestamp,
-    /// Last known time of the call.
+    /// Exit of the call, or the last event of the row if the call is open at its end.
     pub(super) last: Timestamp,
     pub(super) outcome: Outcome,
 }
 
 impl FirstCall {
-    /// The first call of a row is its outermost call. Its exit is an event of the row, or the call is open at the end of the row.
     pub(super) fn of(row: RowRef<'_>) -> Self {
         let age = row.ages().first().copied().unwrap_or(0);
         let left = row.shape().calls().first().and_then(|call| Some((call.exit?, call.failed)));
@@ -68,7 +67,7 @@ impl FirstCall {
     }
 }
 
-/// Time of event number `event` of a row.
+/// Time of the event with index `event` of a row.
 fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     let passed =
         row.deltas().iter().take(event as usize + 1).fold(0u64, |sum, delta| sum.saturating_add(*delta));

@@ -92,8 +92,8 @@ struct Target {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Collects the segments that have a parent. Until the first one is found, it also counts all calls, because most programs
-    /// have no such segments.
+    /// Collects the segments that have a parent. Until the first one is found, it also counts all calls. If there is none, as in
+    /// most programs, no other pass is needed; otherwise these counts are discarded.
     Gather,
     /// Finds the calls that caused these segments.
     Resolve,
@@ -102,8 +102,9 @@ enum Pass {
     End,
 }
 
-/// The graph of the calls that were entered in the range. If the filter has a service or operation, the graph has the
-/// nodes of that service or operation, and their neighbours.
+/// The graph of the calls that were entered in the range. If the filter has a service, the graph has the segments of that
+/// service, the segments that their calls caused, and the callers of the former. If the filter has an operation, the graph has
+/// only the nodes of that operation, their edges, and their neighbours.
 pub struct Graphing {
     filter: Filter,
     level: Level,
@@ -113,7 +114,8 @@ pub struct Graphing {
     edges: Table<(u32, u32), Figures>,
     walker: Walker,
     waiting_max: usize,
-    /// Time of the last event of a part; node of the innermost carried call of the next part, and the time of its first event.
+    /// Of a part: the time of its last event. Of the next part: the node of its innermost carried call (`None` if that call is
+    /// not in the range), and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
 }
 
@@ -324,8 +326,8 @@ fn id((service, operation, kind): &Key) -> String {
     }
 }
 
-/// Whether a call counts for its node and for the edge to that node. At service level, a call counts only if its caller
-/// belongs to another node.
+/// Whether a call counts for its node and for the edge to that node. At service level, a call does not count if its caller
+/// belongs to the same node.
 fn counts(level: Level, caller: Option<u32>, node: u32) -> bool {
     level == Level::Operation || caller != Some(node)
 }

@@ -2,20 +2,21 @@
 
 use std::fmt;
 
-/// Limits of the joins of one analysis. A limit that is exceeded is reported as [`Incomplete`].
+/// Limits of the joins of one analysis. Above `causes` and `parented`, the traces are shared out among more rounds. If another
+/// limit is exceeded, the answer is [`Incomplete`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Rows that wait for a next part, and rows that wait for a previous part; 64 bytes each.
+    /// Rows that wait for a next part. As many rows may wait for a previous part. About 64 bytes each, in a search more.
     pub(super) waiting: usize,
-    /// Segments with a parent at which the traces are shared out among more rounds; 24 bytes each.
+    /// Segments with a parent in a round that can be split; 24 bytes each.
     pub(super) causes: usize,
-    /// Segments with a parent in one round. More rounds do not help if few traces have most of the segments.
+    /// Segments with a parent in a round that cannot be split. More rounds do not help if few traces have most of the segments.
     pub(super) causes_of_round: usize,
     /// Traces with a segment that has a parent, in one round; 8 bytes each.
     pub(super) parented: usize,
     /// Traces with the requested request id.
     pub(super) requested: usize,
-    /// Traces that a search for entries keeps to find the first ones.
+    /// Candidates among which a search for traces by their entries finds the first ones.
     pub(super) candidates: usize,
 }
 

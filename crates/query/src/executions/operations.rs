@@ -111,7 +111,7 @@ impl Gathered {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Counts all calls. If it reads the blocks of all services, it also is the first `Gather`.
+    /// Counts all calls. If it reads all blocks and may find HTTP client calls, it also is the first `Gather`.
     Count,
     /// Collects the segments that served a request.
     Gather,
@@ -128,8 +128,8 @@ pub struct Operations {
     steps: Steps,
     table: Table<(Arc<str>, Operation), Gathered>,
     walker: Walker,
-    /// Time of the last event of a part; index of the operation of the innermost carried call of the next part, and the time
-    /// of its first event.
+    /// Of a part: the time of its last event. Of the next part: the index of the operation of its innermost carried call
+    /// (`None` if that call is not counted), and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
     causes: Causes,
     /// Whether one of the operations is an HTTP client call.

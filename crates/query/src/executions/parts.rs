@@ -13,7 +13,7 @@ use super::limits::Incomplete;
 /// Trace, span base, and number of the earlier part.
 type Key = (TraceId, u64, u32);
 
-/// `E`: kept of the end of a part; `S`: kept of the start of the part after it.
+/// `E`: what is kept of the end of a part. `S`: what is kept of the start of the next part.
 pub(super) struct Parts<E, S> {
     ends: HashMap<Key, E>,
     starts: HashMap<Key, S>,
@@ -28,7 +28,7 @@ impl<E, S> Parts<E, S> {
         Self { ends: HashMap::new(), starts: HashMap::new(), max, omitted: 0 }
     }
 
-    /// Adds the end of a row with calls that are still open. Returns it again if no further row can wait.
+    /// Adds the end of a row with calls that are still open.
     pub(super) fn end(&mut self, row: RowRef<'_>, end: E) -> Met<E, S> {
         let key = (row.trace(), row.base(), row.part());
         match self.starts.remove(&key) {
@@ -44,7 +44,7 @@ impl<E, S> Parts<E, S> {
         }
     }
 
-    /// Adds the start of a row that carries calls. Returns the end of the previous part, if it is known.
+    /// Adds the start of a row that carries calls. Returns it with the end of the previous part, if that end is known.
     pub(super) fn start(&mut self, row: RowRef<'_>, start: S) -> Option<(E, S)> {
         let key = (row.trace(), row.base(), row.part().checked_sub(1)?);
         if let Some(end) = self.ends.remove(&key) {
@@ -76,7 +76,7 @@ pub(super) enum Met<E, S> {
     Pair(E, S),
     /// It waits for the next part.
     Waits,
-    /// It cannot wait.
+    /// It cannot wait, because too many rows wait already.
     Alone(E),
 }
 

@@ -1,4 +1,4 @@
-//! Which traces have no segment without a parent? Their callers are not recorded, so one of their segments is the entry.
+//! In which traces does every segment have a parent? Their first calls are not recorded, so another segment is the entry.
 
 use tacho_model::TraceId;
 

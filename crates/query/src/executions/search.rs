@@ -7,13 +7,13 @@
 //! ```text
 //!   Requests     the traces with the request id                            only with a request id
 //!   Candidates   the best calls, or the best segments without a parent
-//!   Parented     the traces with segments that have a parent               only if the next two passes need another round
+//!   Parented     the traces with segments that have a parent               only for further rounds of the next two passes
 //!   Root         which of these traces have a segment without a parent     only without service and operation
 //!   Rootless     the best segments of the other traces                     only if there are some
 //!   Verify       the entries of the candidates
 //! ```
 //!
-//! A candidate of a search for traces may not be the entry of its trace. If `Verify` finds too few traces that are certainly
+//! In a search for traces, a candidate is not always the entry of its trace. If `Verify` finds too few traces that are certainly
 //! among the first, the passes from `Candidates` on are repeated with more candidates.
 
 use std::cmp::Reverse;
@@ -32,7 +32,7 @@ use super::rootless::Parented;
 use super::source::{Filter, Outcome, Source};
 use super::top::{Key, Order, Top};
 
-/// The candidates of a search for entries are twice the limit of the search, plus this number.
+/// A search for traces by their entries starts with this number of candidates plus twice the limit of the search.
 const FIRST_CANDIDATES: usize = 64;
 /// Factor by which the number of candidates grows if too few traces were found.
 const GROWTH: usize = 8;
@@ -68,9 +68,9 @@ impl Search {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     pub traces: Vec<TraceSummary>,
-    /// Whether more traces than the limit matched.
+    /// Whether further traces match, or may match.
     pub truncated: bool,
-    /// Number of segments examined.
+    /// Number of segments examined; each part of a segment counts.
     pub scanned: u64,
 }
 
@@ -119,7 +119,7 @@ impl Searching {
     }
 
     pub(super) fn within(search: Search, limits: Limits) -> Self {
-        // The candidates of a search for calls are exact.
+        // The candidates of a search for calls are the traces to find, so it needs no more than its limit.
         let candidates_max =
             if search.is_for_calls() { search.limit } else { 2 * search.limit + FIRST_CANDIDATES };
         let text = |id: &String| AttributeData::new(&AttributeValue::Text(id.as_str().into()));
@@ -242,7 +242,7 @@ impl Searching {
         }
     }
 
-    /// Offers the best matching call of each row.
+    /// Of each row, offers the best ended call that matches. The best open call that matches waits for the next part.
     fn offer_calls(&mut self, source: Source<'_>) {
         if !self.search.filter.takes_service(source.service()) {
             return;
@@ -284,7 +284,7 @@ impl Searching {
         }
     }
 
-    /// Offers the first call of a row as the entry of its trace.
+    /// Offers the first call of a row as that of the entry of its trace. If the call is still open, it waits for the next part.
     fn offer_entry(&mut self, row: RowRef<'_>) {
         let call = FirstCall::of(row);
         let key = self.search.order.key(call.start, call.duration(), row.trace());

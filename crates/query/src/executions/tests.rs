@@ -114,7 +114,7 @@ fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) 
     found
 }
 
-/// One line per span of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome.
+/// One line per span of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome, attributes.
 fn check_trace(traces: &str, id: u128, expected: &str) -> Trace {
     let found = trace(&blocks(traces), TraceId(id)).expect("trace exists");
     let mut said = String::new();
@@ -238,7 +238,7 @@ mail POST /mail 1/0 p50 400 400..400 total 400 self 400
 }
 
 #[test]
-fn a_call_is_in_the_range_of_its_enter_event() {
+fn a_call_belongs_to_the_range_that_contains_its_enter_event() {
     let asked = |start, end| Filter { range: TimeRange::new(start, end), ..filter("", "") };
     check_operations(
         SHOP,
@@ -256,7 +256,7 @@ fn operations_can_be_limited_to_one_kind() {
 }
 
 #[test]
-fn services_are_counted_by_their_requests() {
+fn the_requests_of_each_service_are_counted() {
     check_services(
         SHOP,
         &filter("", ""),
@@ -352,7 +352,7 @@ app h1 main trace=e base=700 part=1 first=2 at=1050
 ";
 
 #[test]
-fn a_later_part_renames_only_its_first_call() {
+fn a_later_part_does_not_rename_a_call_that_ended_before() {
     check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
 }
 
@@ -372,7 +372,7 @@ c h1 main trace=d base=600 at=1000
 ";
 
 #[test]
-fn a_later_part_renames_its_call_in_any_order_of_arrival() {
+fn a_later_part_renames_its_call_even_if_it_arrives_first() {
     check_search(TURNED, |_| {}, "d c GET /users/{name} 500 ns 3 calls ok");
 }
 

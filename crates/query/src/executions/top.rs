@@ -30,7 +30,7 @@ impl Order {
         }
     }
 
-    /// A trace with a larger key comes first. Of equal ones, the trace with the smaller id comes first.
+    /// The trace with the larger key comes first. Of traces with equal times or durations, this is the trace with the smaller id.
     pub(super) fn key(self, start: Timestamp, duration_ns: u64, trace: TraceId) -> Key {
         // Flipping the sign bit keeps the order of times.
         let start = start.cast_unsigned() ^ (1 << 63);
@@ -95,7 +95,7 @@ impl Top {
         self.is_cut
     }
 
-    /// The key of the last trace that is kept, if others are not kept: all traces with better keys are known.
+    /// The worst key that is kept, if other traces were offered and are not kept. All traces with better keys are known.
     pub(super) fn threshold(&self) -> Option<Key> {
         self.keys.first().copied().filter(|_| self.is_cut)
     }

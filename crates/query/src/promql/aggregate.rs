@@ -156,7 +156,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Sorts the best values first and NaN last; equal values keep the given order.
+/// Sorts the best values first and NaN last; equal values keep the given order. For `limitk`, all values keep it.
 fn rank(op: AggregateOp, there: &mut [(usize, f64)]) {
     let by_nan = |a: f64, b: f64| a.is_nan().cmp(&b.is_nan());
     match op {
@@ -190,7 +190,7 @@ fn counted_values(
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
             let position = match positions.get(&labels) {
                 Some(position) => *position,
-                // One row per distinct value. Memory is allocated after the limit is checked.
+                // One row per distinct value of a group. Memory is allocated after the limit is checked.
                 None => {
                     canvas.check_rows(groups.len() + 1)?;
                     let labels = canvas.labels.keep(labels)?;

@@ -34,7 +34,7 @@ pub const fn aggregations() -> &'static [(&'static str, &'static str)] {
     DOCS
 }
 
-/// The aggregation with this name, if the parser accepts it.
+/// The aggregation whose name `accepts` returns true for, if there is one.
 pub(super) fn find(accepts: impl Fn(&str) -> bool) -> Option<AggregateOp> {
     OPERATIONS.iter().find(|(name, _)| accepts(name)).map(|(_, op)| *op)
 }

@@ -1,6 +1,6 @@
 //! What is the result of `a op b`?
 //!
-//! Step before: `evaluate.rs`, which provides both operands. `matching.rs` pairs the series of both sides.
+//! Step before: `evaluate.rs`, which provides both operands. `matching.rs` groups the series of both sides.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -168,7 +168,8 @@ fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas<'_>) -
     Ok(rows)
 }
 
-/// One result row per pair of series. At each step at most one series of the "one" side has a value.
+/// One result row per pair of series. `check_one_side` ensures that at most one series of the "one" side has a value at a step
+/// of the "many" side.
 fn of_group(
     node: &Binary,
     many: &[usize],

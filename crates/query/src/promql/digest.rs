@@ -1,8 +1,8 @@
-//! Which summary of the samples of a window is sufficient to compute a function?
+//! What must be known about the samples of a window to compute a function?
 //!
 //! The digest of some samples can be joined with the digest of the samples that follow. Therefore overlapping windows
-//! share work (`slide.rs`), and a chunk that is completely within a window is represented by the summary in its header
-//! ([`Summary`]). The functions that read digests are in `functions/`.
+//! share work (`slide.rs`). For many functions, the summary in the header of a chunk ([`Summary`]) is enough to digest a chunk
+//! that is completely within a window. The functions that read digests are in `functions/`.
 
 use tacho_chunk::Summary;
 use tacho_model::Timestamp;
@@ -12,7 +12,7 @@ use super::grid::seconds;
 use super::series::Run;
 
 pub trait Digest: Clone + Send {
-    /// Whether summaries are sufficient. If true, [`Digest::of_summary`] always returns a digest.
+    /// Whether the summaries of chunks are sufficient. If true, [`Digest::of_summary`] always returns a digest.
     const FROM_SUMMARIES: bool = false;
 
     fn of(run: &Run<'_>) -> Self;
@@ -87,11 +87,11 @@ impl<A: Digest, B: Digest> Digest for (A, B) {
     }
 }
 
-/// A counter, with the values before its resets.
+/// The ends of a counter and its resets.
 #[derive(Clone, Debug)]
 pub struct Counter {
     pub ends: Ends,
-    /// Sum of the values before resets.
+    /// Sum of the last value before each reset.
     pub lost: Neumaier,
     pub resets: usize,
 }

@@ -1,7 +1,7 @@
 //! How are sums and products computed with more digits than a double has?
 //!
-//! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Means, slopes and residuals are kept in
-//! this form. Therefore windows joined from panes (`slide.rs`) give the same results as windows read as a whole, even
+//! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Variances and lines keep means and slopes in this
+//! form. Therefore windows joined from panes (`slide.rs`) give nearly the same results as windows read as a whole, even
 //! if the values are 2^53 times larger than their changes. Source: T. J. Dekker, "A floating-point technique for
 //! extending the available precision", Numerische Mathematik 18 (1971). Error bounds: M. Joldes, J.-M. Muller, V.
 //! Popescu, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017).
@@ -12,10 +12,11 @@
 /// Veltkamp's constant: splits 53 bits into two halves whose products are exact.
 const SPLITTER: f64 = 134_217_729.0;
 
-/// Numbers below this limit have at most 26 bits.
+/// Whole numbers below this limit have at most 26 bits.
 const COUNT_MAX: f64 = 67_108_864.0;
 
-/// A sum and its rounding error. `hi + lo` is exact; `lo` is at most half a unit in the last place of `hi`.
+/// A rounded number and its rounding error: the exact sum of both is the number. `lo` is at most half a unit in the last place of
+/// `hi`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubleDouble {
     pub hi: f64,
@@ -127,8 +128,8 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// Quotient with two digits of 53 bits each. The second digit is the rounded remainder of the first (Joldes et al.,
-    /// algorithm 17).
+    /// Quotient with two digits of 53 bits each. The second digit is computed from the remainder that the first digit leaves
+    /// (Joldes et al., algorithm 17).
     #[inline]
     pub fn divide(self, other: Self) -> Self {
         let first = self.hi / other.hi;
@@ -148,7 +149,7 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// Multiplies by a power of two. The result is exact unless it is too small for a double.
+    /// Multiplies by a power of two. The result is exact unless it is too small or too large for a double.
     #[inline]
     pub fn scaled(self, factor: f64) -> Self {
         Self { hi: self.hi * factor, lo: self.lo * factor }
@@ -225,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// Integers of up to 50 bits. Their products and sums are exact in 128 bits.
+    /// Integers of up to 50 bits. Their products are exact in a [`DoubleDouble`].
     fn integers() -> impl Strategy<Value = i64> {
         -(1_i64 << 50)..1_i64 << 50
     }

@@ -85,7 +85,7 @@ struct Evaluator<'p> {
 }
 
 impl<'p> Evaluator<'p> {
-    /// Removes a computed value. Each node is the operand of exactly one other node, so the value can be moved.
+    /// Removes a computed value. Each value is used only once, so it can be moved.
     fn take(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
         let taken = self.values[id].take();
         let (value, label_bytes) = taken.ok_or_else(|| Error::execution("internal: operand used twice"))?;
@@ -94,7 +94,7 @@ impl<'p> Evaluator<'p> {
         Ok(value)
     }
 
-    /// Releases the labels of the operands that the value does not use. Returns the bytes of the labels created for the value,
+    /// Releases those labels of the operands that the value does not use. Returns the bytes of the labels created for the value,
     /// by this node or by its operands.
     fn settle_labels(&mut self, before: usize, value: &Value<'_>) -> usize {
         let inherited = std::mem::take(&mut self.inherited);

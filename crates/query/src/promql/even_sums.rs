@@ -1,18 +1,19 @@
 //! What is the sum of evenly spaced values, and what is the sum of the products of values and times?
 //!
-//! Each value is split into a multiple of a power of two with at most 32 bits, and a rest. The split adds and subtracts
-//! one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I: Faithful Rounding", SIAM J.
-//! Sci. Comput. 31 (2008), algorithm 3.2). Sums of the multiples, and sums of their products with small integers, are
-//! integers below 2^53, so plain additions of doubles are exact. The rests contribute less than 2^-32 of the sums, so
-//! their rounding errors are below 2^-77 of the terms. If all rests are 0, the sums have no rounding error.
+//! The difference of each value from one number, the pivot, is split into a multiple of a power of two and a rest. The split
+//! adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I: Faithful
+//! Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Counted in units of the power of two, the multiples are integers of
+//! at most 32 bits. Their sums, and the sums of their products with small integers, are integers below 2^53, so plain additions
+//! of doubles are exact. A rest is at most half a unit, so adding the rests causes rounding errors of less than some 2^-77 of the
+//! largest term. If all rests are 0, the sums of a block have no rounding error.
 //!
 //! Step after: `line.rs`.
 
 use super::double_double::{DoubleDouble, exponent_for, power_of_two};
 use super::fold::LANES;
 
-/// Number of samples whose sums are exact. The times of a block have 10 bits, a lane adds 2^8 products, and all lanes
-/// together add 2^10 products.
+/// Number of samples up to which the sums of the multiples are exact. The times of a block have 10 bits, a lane adds 2^8
+/// products, and all lanes together add 2^10 products.
 const BLOCK: usize = 1024;
 /// Bits of the multiples without the sign. The sum of their products with a block's times is less than 2^(31 + 10 +
 /// 10).
@@ -47,10 +48,10 @@ impl Extremes {
         exponent_for(self.largest.abs().max(self.least.abs()))
     }
 
-    /// A number near the values. The difference of each value from this number is exact. If the largest value
-    /// is at most twice the smallest, the number is one of the values (P. H. Sterbenz, "Floating-Point Computation",
-    /// 1974, theorem 4.3.1). Otherwise the number is 0; in this case the differences between the values are as large as
-    /// the values.
+    /// The number that is subtracted from all values before they are summed. The differences are exact. If all values have the
+    /// same sign and none is more than twice as far from 0 as another, the number is the smallest value (P. H. Sterbenz,
+    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise it is 0; in this case the differences between the values are
+    /// about as large as the values.
     fn pivot(self) -> f64 {
         let Self { least, largest } = self;
         let is_narrow = (least > 0.0 && largest <= 2.0 * least) || (largest < 0.0 && least >= 2.0 * largest);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_both_signs_are_summed_from_zero() {
+    fn the_pivot_for_both_signs_is_zero_and_values_that_are_not_finite_give_nan() {
         let got = sums(&[-1e9, 3.0, 1e9]);
         assert_eq!((got.pivot, got.values.value(), got.both.value()), (0.0, 3.0, 4e9));
         assert_eq!(sums(&[0.0; 7]).both.value(), 0.0);

@@ -82,7 +82,7 @@ impl Neumaier {
 
 /// An accumulator of values, created from the first value.
 pub trait Fold: Clone {
-    /// Whether summaries are sufficient. If true, [`Fold::of_summary`] always returns a fold.
+    /// Whether the summaries of chunks are sufficient. If true, [`Fold::of_summary`] always returns a fold.
     const FROM_SUMMARIES: bool = false;
 
     fn new(first: f64) -> Self;

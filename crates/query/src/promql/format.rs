@@ -3,7 +3,7 @@
 use tacho_model::Timestamp;
 
 /// The shortest decimal that parses to `value`: `0.1`, `1e+21`, `NaN`, `+Inf`, `-Inf`. Uses an exponent below 10^-6 and
-/// from 10^21 on. JSON has no NaN and no infinities, so Prometheus quotes all values.
+/// from 10^21 on. The caller adds quotes for JSON, which has no NaN and no infinities.
 pub fn format_value(value: f64) -> String {
     let magnitude = value.abs();
     if value.is_nan() {
@@ -28,8 +28,8 @@ fn exponential(value: f64) -> String {
 /// Powers of ten. They are exact in a double, and larger powers are not needed.
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// A double always preserves a decimal below this limit, i.e. with up to 15 digits. Such a decimal is the shortest
-/// decimal of its double.
+/// Decimals whose digits form an integer below this limit have at most 15 digits. A double preserves them. Without trailing
+/// zeros, such a decimal is the shortest decimal of its double.
 const DIGITS_KEPT: f64 = 1e15;
 
 /// The search for short decimals pauses after this number of consecutive values without a short decimal.
@@ -43,7 +43,7 @@ const MISSES_PAUSE: u32 = 256;
 /// Accurately", PLDI 1990).
 #[derive(Debug, Default)]
 pub struct ValueWriter {
-    /// Number of decimals of the previous value.
+    /// Number of decimals with which the last short decimal was found.
     decimals: usize,
     misses: u32,
 }
@@ -56,7 +56,8 @@ impl ValueWriter {
         }
     }
 
-    /// Digits and number of decimals, for 0 and for a value with at most nine decimals and fifteen digits.
+    /// Digits and number of decimals, for 0 and for a value from 10^-6 with at most nine decimals and fifteen digits. `None` for
+    /// other values, and during a pause of the search.
     fn decimal(&mut self, value: f64) -> Option<(u64, usize)> {
         let magnitude = value.abs();
         if magnitude >= DIGITS_KEPT || value.is_nan() || (magnitude < 1e-6 && magnitude != 0.0) {
@@ -84,7 +85,8 @@ impl ValueWriter {
     }
 }
 
-/// The integer whose last `decimals` digits are the decimals of `magnitude`.
+/// The integer whose last `decimals` digits are the decimals of `magnitude`; `None` if `magnitude` has more decimals, or too many
+/// digits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -193,7 +195,7 @@ mod tests {
                 [1.0, 1.5, 12.345_678, 1.0 / 7.0, 99.999_99].map(|value| value * 10_f64.powi(exponent)),
             );
         }
-        // Pseudo-random bits, computed by multiplication.
+        // Pseudo-random bits.
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -205,7 +207,7 @@ mod tests {
             let mut out = Vec::new();
             writer.write(&mut out, value);
             let (got, expect) = (String::from_utf8(out).unwrap(), format_value(value));
-            // If two shortest decimals have the same distance from the value, both are correct.
+            // A value may have several shortest decimals. Each of them is correct.
             let as_good = got.len() == expect.len() && got.parse::<f64>().ok() == Some(value);
             assert!(got == expect || as_good, "{value:e}: {got}, expected {expect}");
         }

@@ -1,6 +1,6 @@
 //! Which functions exist? The table has one line for each; the `fn` is in the file of its family.
 //!
-//! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges rows with
+//! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges or refuses rows with
 //! equal labels in the result.
 
 mod call;
@@ -61,7 +61,8 @@ pub enum Apply {
     Each(fn(f64) -> f64),
     /// Computed for each element, with the scalar arguments at that step. `None` removes the element.
     EachWith(fn(f64, &[f64]) -> Option<f64>),
-    /// Computed for the window of each series and step, with the scalar arguments at that step. Drops the metric name.
+    /// Computed for the window of each series and step, with the scalar arguments at that step. Drops the metric name, unless
+    /// `keeps_name` of the call is true.
     Window(Sliding),
     /// As `Window`, for functions that return a value of the metric. Keeps the metric name.
     WindowNamed(Sliding),
@@ -84,7 +85,7 @@ impl Function {
         &self.apply
     }
 
-    /// Whether summaries of samples are sufficient.
+    /// Whether the summaries of chunks are sufficient.
     pub(super) fn does_with_summaries(&self) -> bool {
         matches!(&self.apply, Apply::Window(sliding) | Apply::WindowNamed(sliding) if sliding.from_summaries)
     }

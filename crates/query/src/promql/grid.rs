@@ -11,7 +11,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// No window of another time overlaps the one of `at`, so the step is as long as possible.
+    /// The step is as long as possible, so that no window of another time overlaps the window of `at`.
     pub const fn instant(at: Timestamp) -> Self {
         Self { start: at, step: Timestamp::MAX, count: 1 }
     }

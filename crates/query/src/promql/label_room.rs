@@ -1,8 +1,8 @@
 //! How much memory do the labels created by a query take?
 //!
-//! Series in the index share common labels. The result of a query, however, may have its own labels for each point:
+//! Series in the index share common labels. The result of a query, however, may have new labels for each series:
 //! `label_replace` and `group_left` write texts into all label sets, `rate` drops the name, `count_values` creates a
-//! label set for each value. Labels that a node passes on unchanged are not counted.
+//! label set for each value. Labels are counted when a node creates them, not when a node passes them on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

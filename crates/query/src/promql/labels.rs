@@ -34,7 +34,7 @@ pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
     Arc::new(Labels::new(labels.iter().filter(|(name, _)| keep(name))).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// `labels` with some of them replaced; an empty value removes the label.
+/// `labels` with some of them replaced or added; an empty value removes the label.
 pub fn with(labels: &Labels, changes: &[(&str, &str)]) -> Result<Arc<Labels>, Error> {
     let kept = labels.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
     let labels = Labels::new(kept.chain(changes.iter().copied()));

@@ -1,14 +1,14 @@
 //! What is the maximum cost of one query? A query above a limit fails with an error that names the value and the limit.
 //! Nothing is truncated silently.
 
-/// Limits of a query as plain data, so that the server's configuration can set them.
+/// Limits of a query as plain data, so that the server can lower them, for example for a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the query text. Queries of dashboards stay below 4 KiB.
     pub query_bytes_max: usize,
-    /// Depth of nested brackets. It bounds the stack of the parser.
+    /// Depth of nested brackets. Together with `operators_max` it bounds the stack of the parser.
     pub nesting_max: usize,
-    /// Operators in one query. Operators also make the tree deeper: `a+a+a` is a tree of depth 2.
+    /// Operators, signs and subqueries in one query. They also make the tree deeper: `a+a+a` is a tree of depth 2.
     pub operators_max: usize,
     /// Regular expressions in one query. Compiling a regular expression may take milliseconds.
     pub patterns_max: usize,

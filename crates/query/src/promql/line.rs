@@ -1,7 +1,7 @@
 //! Which line fits the samples of a window best, and how well does it fit?
 //!
-//! [`Moments`] are sufficient for the line; [`Fit`] also holds the residuals. The moments of two adjacent sets of samples can be
-//! joined, and so can their fits. Step after: `functions/trend.rs`.
+//! [`Moments`] are sufficient for the line; [`Fit`] also holds the sum of the squared residuals. The moments of two adjacent sets
+//! of samples can be joined, and so can their fits. Step after: `functions/trend.rs`.
 
 use std::borrow::Cow;
 
@@ -22,12 +22,12 @@ const AHEAD_MAX: f64 = 1e250;
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 /// Ratio of the mean square of the residuals to the squared spread of the values. Above this ratio plain doubles are
 /// accurate enough: their rounding errors (at most 2^-48 of the spread for a residual) change the sum of squares by
-/// less than 2^-39.
+/// a part of less than 2^-39.
 const SCATTER_PLAIN_MIN: f64 = 1.0 / 65_536.0;
 
-/// First and second moments of times and values. Values are summed as differences from one number (the pivot), which is one
-/// of the values, or 0 if the values differ widely. Therefore all digits of the differences are kept, even if the values are
-/// large.
+/// First and second moments of times and values. Values are summed as differences from one number (the pivot), which is one of
+/// the values, or 0 if evenly spaced values differ widely. Therefore all digits of the differences are kept, also of large
+/// values.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,
@@ -59,7 +59,7 @@ impl Moments {
     #[expect(clippy::cast_precision_loss, reason = "a step's rounding is a part of 2^-53 of the slope")]
     pub fn slope(&self) -> f64 {
         let slope = match self.spacing {
-            // The sum is accurate enough, because the operations below affect only the last digit.
+            // Plain doubles are accurate enough here, because each operation changes only the last digit.
             Spacing::Even { step } => {
                 let count = self.count;
                 self.both.value() * 6.0 / (count * (count * count - 1.0)) / (step as f64)
@@ -174,7 +174,8 @@ impl Moments {
     fn join_scaled(&mut self, later: &Self) {
         let (values, off) = self.off(later);
         if let Some(step) = self.step_with(later) {
-            // In half steps, the distance between the two mean times equals the number of samples.
+            // In half steps, the distance between the two mean times equals the number of samples of both sets. So the factor
+            // `time / count` of `join_times` is 1.
             self.both = self.both.add(later.both).add(off);
             self.spacing = Spacing::Even { step };
         } else {
@@ -433,7 +434,7 @@ impl Fit {
         values.iter().enumerate().map(square).sum()
     }
 
-    /// As [`Fit::scatter_even`], but computed with single doubles.
+    /// As [`Fit::scatter_even`], but computed with plain doubles instead of pairs.
     fn scatter_plain(moments: &Moments, values: &[f64]) -> f64 {
         let (pivot, mean, slope) = (moments.pivot, moments.mean_value().hi, moments.slope_of_half_steps().hi);
         squares_of(values, moments.count, |time, value| {

@@ -1,4 +1,4 @@
-//! Converts the syntax tree to a list of typed nodes.
+//! Checks types and functions, and converts the syntax tree to a list of nodes.
 //!
 //! Step before: `parse/`, which reads the text. Step after: `plan.rs`, which gives the nodes their times.
 
@@ -167,7 +167,8 @@ impl Lowering<'_> {
         Ok(self.push(Node::Aggregate(aggregate), Type::Vector))
     }
 
-    /// Whether the node is a call that reads a range selector without a metric name, such as `rate({a="b"}[5m])`.
+    /// Whether the call, or a call among its arguments, reads a range selector without `__name__="..."`, such as
+    /// `rate({a="b"}[5m])`.
     fn selects_several_metrics(&self, call: NodeId) -> bool {
         match &self.nodes[call] {
             Node::Call { arguments, .. } => {
@@ -195,7 +196,7 @@ impl Lowering<'_> {
         Ok(self.push(Node::Call { function, arguments, keeps_name: false }, function.returns))
     }
 
-    /// The pattern of `label_replace` counts as a pattern of the query.
+    /// Takes the pattern of `label_replace` from the budget that the patterns in selectors use, too.
     fn count_rewrite(&mut self, function: &Function, arguments: &[NodeId]) -> Result<(), Error> {
         if function.name == "label_replace"
             && let Some(&pattern) = arguments.last()
@@ -226,7 +227,6 @@ fn has_labels(on: &LabelChoice) -> bool {
     }
 }
 
-/// Converts matchers.
 struct Matchers<'b> {
     source: Source<'b>,
     budget: &'b mut PatternBudget,

@@ -12,8 +12,8 @@ use super::labels::chosen;
 use super::node::LabelChoice;
 use super::rows::Row;
 
-/// Series of both sides that have equal values for the labels of `on` or `ignoring`. They are indexes into the lists of
-/// rows.
+/// Series of both sides with equal values for the labels of `on`, or for all labels except those of `ignoring` and the
+/// name. `left` and `right` are indexes into the lists of rows.
 pub struct Group {
     pub labels: Arc<Labels>,
     pub left: Vec<usize>,

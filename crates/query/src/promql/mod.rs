@@ -17,21 +17,22 @@
 //! - parameters of aggregations are evaluated at each step, even if the vector has `@` (Prometheus: once);
 //! - ties in `topk` and `bottomk` keep the order of the series (Prometheus: unspecified);
 //! - `absent((x))` ignores the parentheses;
-//! - if the selector gives no metric name, `max by (__name__) (rate({__name__=~".."}[5m]))` groups by the names that `rate`
-//!   drops (Prometheus: only with the feature `promql-delayed-name-removal`). So one selector can cover many metrics.
+//! - if the selector has no `__name__="..."`, `max by (__name__) (rate({__name__=~".."}[5m]))` groups by the names that
+//!   `rate` otherwise drops (Prometheus: only with the feature `promql-delayed-name-removal`). So one selector can cover
+//!   many metrics.
 //!
-//! Native histograms, `fill`, `info`, `limit_ratio` and `double_exponential_smoothing` are unsupported; the error names
-//! the unsupported part. Answers have no warnings.
+//! Native histograms, `fill`, `or` between label matchers, `info`, `histogram_quantiles`, `limit_ratio` and
+//! `double_exponential_smoothing` are unsupported; the error names the unsupported part. Answers have no warnings.
 //!
 //! # Functions of windows
 //! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined.
-//! Therefore overlapping windows share work (`slide.rs`), and a chunk that is completely within a window is represented
-//! by the summary in its header. The `windows` of a [`Selection`] tell the reader where a [`Summary`] is sufficient. Some
-//! functions need all samples of a window (`quantile_over_time`).
+//! Therefore overlapping windows share work (`slide.rs`). Some digests, such as that of `sum_over_time`, can be computed from
+//! the summary in the header of a chunk, if no window contains only a part of the chunk. The `windows` of a [`Selection`] tell
+//! the reader where a [`Piece::Summary`] is sufficient. Some functions need all samples of a window (`quantile_over_time`).
 //!
-//! A few functions return a *range vector*: `derivative`, `moving_avg`, `keep_outliers_iqr`. They replace the samples
-//! in each window when the window is read; the bounds of the window do not change. Such a function can be the argument of another
-//! function of ranges, as in `max_over_time(derivative(x[1h]))`. It can also be the answer of an instant query (a
+//! Functions such as `derivative`, `moving_avg` and `keep_outliers_iqr` return a *range vector*. They replace the samples in
+//! each window when the window is read; the bounds of the window do not change. Such a range vector can be the argument of
+//! another function of ranges, as in `max_over_time(derivative(x[1h]))`. It can also be the answer of an instant query (a
 //! matrix). A range query refuses it, as it refuses `x[1h]`.
 //!
 //! To add a function: one line in `functions.rs` and one small `fn` in the file of its family. `docs/guide/functions.md`
@@ -88,7 +89,7 @@ pub use repeat::Reach;
 pub use series::{Piece, SeriesData};
 pub use similar::{one_of, similar, similar_among};
 
-/// The staleness marker: the series has no value from this time on. Prometheus writes it when a target vanishes. It is
+/// The staleness marker: the series has no value until its next sample. Prometheus writes it when a target vanishes. It is
 /// a NaN that no arithmetic operation returns, so rows also use it for "no value at this step".
 pub const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 

@@ -88,7 +88,8 @@ pub enum Node {
     Call {
         function: &'static Function,
         arguments: Vec<NodeId>,
-        /// Whether the result keeps the name of the metric, because an aggregation groups it by name.
+        /// Whether a function that normally drops the names of metrics keeps them, because an aggregation groups its result by
+        /// name. Only `Apply::Window` uses this.
         keeps_name: bool,
     },
 }

@@ -2,8 +2,9 @@
 //!
 //! The items of a query are divided into parts. The thread of the query takes one part after the other. Before each part it
 //! invites the free threads of the pool, which all queries share; such a helper takes some parts and is free again. So a query
-//! never waits for helpers of other queries, and a long query shares them with a query that begins later. Results are joined in
-//! the order of the items, so they do not depend on the number of threads (`docs/adr/0020-one-query-on-all-cores.md`).
+//! never waits for helpers that work for other queries, and a long query shares the helpers with a query that begins later.
+//! Results are joined in the order of the items, so they do not depend on the number of threads
+//! (`docs/adr/0020-one-query-on-all-cores.md`).
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,12 +19,12 @@ use crate::Error;
 const WORK_MIN: usize = 1 << 17;
 /// Samples of a part. They take some 100 us, much longer than inviting a helper.
 const PART_WORK: usize = 1 << 15;
-/// Parts that an invited helper takes. With one part, it would wait for the next invitation about as long as it works. They take
-/// less than a millisecond, after which another query may invite it.
+/// Maximum number of parts that an invited helper takes. With one part, it would wait for the next invitation about as long as it
+/// works. This many parts take less than a millisecond, after which another query may invite it.
 const HELPED_PARTS: usize = 8;
 
-/// The helpers of all queries: one thread less than there are cores, because each query has a thread of its own. Not started
-/// before it is needed, because `available_parallelism` reads several files, which takes longer than many queries.
+/// The helpers of all queries: one thread less than there are cores, because each query has a thread of its own. They are not
+/// started before they are needed, because `available_parallelism` reads several files, which takes longer than a small query.
 static HELPERS: LazyLock<Option<Helpers>> =
     LazyLock::new(|| Helpers::new(thread::available_parallelism().map_or(1, NonZero::get) - 1));
 
@@ -33,7 +34,7 @@ struct Helpers {
 }
 
 impl Helpers {
-    /// `None` without threads.
+    /// `None` if `threads` is 0 or the threads cannot be started.
     fn new(threads: usize) -> Option<Self> {
         let builder =
             ThreadPoolBuilder::new().num_threads(threads).thread_name(|n| format!("tacho-query-{n}"));
@@ -75,7 +76,7 @@ pub fn map<'i, T: Sync, S, R: Send>(
     }
 }
 
-/// As [`map`], for items that are used up and cannot fail.
+/// As [`map`], but consumes the items, and `each` cannot fail.
 pub fn each_of<T: Send, R: Send>(items: Vec<T>, work: usize, each: impl Fn(T) -> R + Sync) -> Vec<R> {
     if work < WORK_MIN {
         return items.into_iter().map(each).collect();

@@ -43,7 +43,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The data that [`Plan::evaluate`] needs: one list of series for each selection, in this order.
+    /// Describes the data that [`Plan::evaluate`] needs: one list of series for each of these selections, in this order.
     pub fn selectors(&self) -> &[Selection] {
         &self.selections
     }
@@ -185,9 +185,9 @@ impl Plan {
         self.sources[id] = Some(source);
     }
 
-    /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps. Windows before and
-    /// after the grid are included as far as they overlap the others. So a summary is read for a step no matter which other
-    /// steps are asked for.
+    /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps. For a range query,
+    /// windows before and after the grid are included if they overlap those of the grid. So the other steps of the query do
+    /// not decide whether samples or a summary are read for a step.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);

@@ -7,8 +7,8 @@ pub fn by_value(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
-/// The `q`-quantile, by linear interpolation between the two nearest ranks. Changes the order of `values`. Returns NaN
-/// if `values` is empty or `q` is NaN, -Inf if `q` is below 0, and +Inf if `q` is above 1.
+/// The `q`-quantile, by linear interpolation between the two nearest ranks. May change the order of `values`. Returns
+/// NaN if `values` is empty or `q` is NaN, -Inf if `q` is below 0, and +Inf if `q` is above 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,14 +1,14 @@
-//! May the results of a range query be kept, and used for other ranges with the same steps?
+//! May the results of a range query be kept, and used for other ranges that have some of the same steps?
 //!
 //! They may if the result at a step depends only on the time of the step and on the samples near to it, bit for bit: not on the
 //! other steps of the query. [`Reach::of`] accepts only forms for which this is known. It refuses:
 //! - `@`, which reads a fixed time at each step, and subqueries, whose steps are counted from other times;
-//! - functions that return a range vector (`derivative`, `moving_avg`, ...), and `dtw_over_time` and `sax_over_time`, which need
-//!   all series of the range;
+//! - functions that return a range vector (`derivative`, `moving_avg`, ...);
 //! - functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last digit depends on how
 //!   the times of a chunk are stored, and a range may cut a chunk;
-//! - `label_replace` and `label_join`, and functions of windows that drop the names of several metrics
-//!   (`rate({__name__=~"a|b"}[5m])`): they fail if two series with the same labels have values at any two steps;
+//! - `label_replace`, `label_join`, `dtw_over_time`, `sax_over_time`, and functions of windows that drop the names of several
+//!   metrics (`rate({__name__=~"a|b"}[5m])`): they fail if two series of the result have the same labels, even if these have
+//!   values at different steps;
 //! - queries without a selector, because they are computed faster than found.
 //!
 //! The evaluation supports this: windows are digested independently of the other windows (`slide.rs`), and an aggregation adds
@@ -29,8 +29,8 @@ pub struct Reach {
     pub after: i64,
     /// The shortest window of a selector.
     pub window_min: i64,
-    /// Whether the result also depends on the chunks that hold the samples, because summaries of chunks are read. It then differs
-    /// in the last digit.
+    /// Whether the last digit of the result also depends on the chunks that hold the samples, because summaries of chunks are
+    /// read.
     pub uses_summaries: bool,
 }
 
@@ -44,7 +44,7 @@ const OF_LINES: [&str; 6] = [
     "trend_p_over_time",
 ];
 
-/// Functions of whole vectors whose results depend on one step only.
+/// Functions of the kind `Apply::Whole` whose result at a step depends on no other step.
 const OF_STEPS: [&str; 13] = [
     "absent",
     "absent_over_time",
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_selector_are_ordered() {
+    fn rows_are_ordered_unless_they_may_be_merged_or_reordered() {
         let ordered = |text: &str| {
             let nodes = parse(text).unwrap().nodes;
             is_ordered(&nodes, nodes.len() - 1)

@@ -205,7 +205,8 @@ impl<'d> Value<'d> {
     }
 }
 
-/// `lower.rs` has checked all types, so a wrong type is a bug in this program. The bug must not end the process.
+/// `lower.rs` has checked all types, so a wrong type is a bug in this program. A release build fails the query and does not
+/// panic.
 fn mistyped(wanted: &str) -> Error {
     debug_assert!(false, "operand is not of the type {wanted}");
     Error::execution(format!("internal: operand is not of the type {wanted}"))
@@ -294,7 +295,7 @@ pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec
     present
 }
 
-/// Bytes of the labels of a value, if no other value shares these labels.
+/// Bytes of the labels of a value, as if no other value shared them.
 pub fn label_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),

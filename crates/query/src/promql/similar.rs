@@ -1,7 +1,7 @@
-//! Which function did the user mean by an unknown name?
+//! Which name did the user probably mean by an unknown one?
 //!
 //! This file and `functions.rs` use each other. This file searches the names in the table of `functions.rs`, and
-//! `functions.rs` adds the names found to the error for an unknown function.
+//! `functions.rs` adds the names found to the error for an unknown function. Commands of `tacho` search other names.
 
 use super::aggregations::aggregations;
 use super::functions::functions;
@@ -25,8 +25,8 @@ pub fn one_of<S: AsRef<str>>(names: &[S]) -> Option<String> {
     Some(if some.is_empty() { last.to_owned() } else { format!("{} or {last}", some.join(", ")) })
 }
 
-/// The names similar to `word`, the most similar first. These are the names with a small edit distance. If there are
-/// none, they are the names that contain `word`. Upper and lower case are equal.
+/// At most three names similar to `word`, the most similar first: names with a small edit distance. If there are none, names
+/// that contain `word`, in alphabetical order. Upper and lower case are equal.
 pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     let changes_max = (word.chars().count() / 3).clamp(1, 3);

@@ -1,8 +1,8 @@
-//! How is the digest of each of many sliding windows computed, with each sample read only once?
+//! How is the digest of each of many sliding windows computed, without reading a sample again for each window?
 //!
-//! A window with few samples is digested alone. Otherwise the edges of all windows cut a series into panes, and a window is a
-//! sequence of panes. Fixed times, the multiples of the length of a window, divide the panes into blocks. Each window contains
-//! exactly one of these times:
+//! A window is digested alone if it has few samples, or if a sample is in about two windows at most. Otherwise the edges of all
+//! windows cut a series into panes, and a window is a sequence of panes. Fixed times, the multiples of the length of a window,
+//! divide the panes into blocks. Each window contains exactly one of these times:
 //!
 //! ```text
 //!   time     ──┬──┬──┬──┬──║──┬──┬──┬──┬──║──   │ edge of a window   ║ edge of a block
@@ -158,7 +158,7 @@ impl<'s> Counted<'s> {
         Self { start: Cursor::new(pieces), end: Cursor::new(pieces), before_start: 0, before_end: 0 }
     }
 
-    /// Moves to the next window. Samples that are known only by a summary are not counted.
+    /// Moves to the next window and returns the number of its samples, without those that are known only by a summary.
     fn samples(&mut self, bounds: &Bounds) -> Result<usize, Error> {
         let count = |cursor: &mut Cursor<'s>, until, sum: &mut usize| {
             let add = |passed: Passed<'_>| {
@@ -236,7 +236,7 @@ impl<'s, D: Digest> Slide<'s, D> {
 struct Edges {
     step: i64,
     range: i64,
-    /// The end of any window; `None` if all windows are the same.
+    /// The end of one of the windows; `None` if all windows are the same.
     end: Option<Timestamp>,
 }
 
@@ -330,7 +330,7 @@ mod tests {
     use crate::promql::rows::Ranges;
     use crate::promql::variance::Deviation;
 
-    /// Columns of samples with small gaps, so that each window has many samples.
+    /// Columns of samples with small gaps, so that most windows have many samples.
     fn pieces(count_max: usize, samples_max: usize) -> impl Strategy<Value = Vec<Piece>> {
         let samples = prop::collection::vec((1..4_i64, -50..50_i32), 1..samples_max);
         let regular = prop::collection::vec((Just(1_i64), -50..50_i32), 1..samples_max);
@@ -354,7 +354,7 @@ mod tests {
     const START: i64 = -10;
     const STEPS: usize = 60;
 
-    /// Pieces that no window cuts, as summaries.
+    /// The same pieces, but a summary in place of each piece that no window cuts.
     fn summarised(pieces: &[Piece], (step, range): (i64, i64)) -> Vec<Piece> {
         let more = range / step + 1;
         let count = STEPS + 2 * usize::try_from(more).unwrap();
@@ -429,7 +429,8 @@ mod tests {
         slide(pieces, &frame, &mut visits, read).unwrap().into_iter().map(f64::to_bits).collect()
     }
 
-    /// The same samples in other columns of at most `length` samples, as sevenths, whose sums depend on their order.
+    /// The same samples in columns of `length` samples. Values are divided by 7, so that the last digit of a sum depends on the
+    /// order of its additions.
     fn sevenths(pieces: &[Piece], length: usize) -> Vec<Piece> {
         let of_one = |piece: &Piece| match piece {
             Piece::Samples { at, values } => at.iter().zip(values.clone()).collect::<Vec<_>>(),
@@ -444,7 +445,7 @@ mod tests {
         samples.chunks(length).map(piece).collect()
     }
 
-    /// Compares a query with one of later steps only, and of samples in other columns.
+    /// Checks that the bits are the same if only later steps are asked for, and if the samples are in columns of another length.
     fn same_bits<D: Digest>(
         pieces: &[Piece],
         windows: (i64, i64),
@@ -460,7 +461,7 @@ mod tests {
     }
 
     proptest! {
-        /// Windows have up to 300 samples, so some are digested alone and others in panes.
+        /// Windows have up to 599 samples, so some are digested alone and others in panes.
         #[test]
         fn bits_depend_neither_on_the_first_step_nor_on_the_columns(
             pieces in pieces(8, 250),

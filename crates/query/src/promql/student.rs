@@ -118,7 +118,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
 }
 
 /// Logarithm of the gamma function for positive numbers, by Stirling's series (DLMF 5.11.1). The argument is first
-/// raised to at least 10, where eight terms have the precision of a double.
+/// increased to at least 10, where eight terms have the precision of a double.
 fn ln_gamma(x: f64) -> f64 {
     const COEFFICIENTS: [f64; 8] = [
         1.0 / 12.0,
@@ -170,7 +170,7 @@ mod tests {
             let t = quantile_two_sided(confidence, degrees);
             assert!((two_sided(t, degrees) - (1.0 - confidence)).abs() < 1e-10);
         }
-        // A probability near 0, a probability near 1, and a repeated query.
+        // Probabilities near 0 and near 1.
         for confidence in [1e-12, 1e-3, 1.0 - 1e-9, 1.0 - 1e-9] {
             for degrees in [1.0, 2.0, 5.0, 1_000.0] {
                 let t = quantile_two_sided(confidence, degrees);

@@ -10,8 +10,8 @@ use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
 /// Number of values whose squares are summed without compensation.
 const BLOCK: usize = 256;
 
-/// Population variance. A slice is read twice; joins follow T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for
-/// Computing the Sample Variance", The American Statistician 37 (1983).
+/// Population variance. For a slice, the mean is computed before the squares; joins follow T. F. Chan, G. H. Golub and
+/// R. J. LeVeque, "Algorithms for Computing the Sample Variance", The American Statistician 37 (1983).
 #[derive(Clone)]
 pub struct Variance {
     count: f64,
@@ -27,13 +27,13 @@ impl Variance {
         (self.count > 1.0).then(|| self.root_by(self.count - 1.0))
     }
 
-    /// The standard deviation. It is correct even if the variance overflows or underflows.
+    /// The standard deviation with the divisor `count`. It is correct even if the variance overflows or underflows.
     fn root_by(&self, count: f64) -> f64 {
         let deviation = (self.squares.total() / count).sqrt();
         if self.exponent == 0 { deviation } else { scale(deviation, self.exponent) }
     }
 
-    /// Mean and squares of values that need no scaling.
+    /// Mean and squares of values that are already divided by 2^`exponent`.
     fn of_plain(values: &[f64], exponent: i32) -> Self {
         let count = count_of(values);
         let mean = Mean::of(values).end();
@@ -43,8 +43,8 @@ impl Variance {
             squares.add(of_block);
             off.add(off_block);
         }
-        // Corrects the rounding error of the mean. The error is the average remaining difference; the square of the
-        // error is contained in `squares`.
+        // Corrects the rounding error of the mean. The error is the average remaining difference; `squares` contains the
+        // square of the error once for each value.
         let off = off.total() / count;
         squares.add(-off * off * count);
         if squares.total() < 0.0 {

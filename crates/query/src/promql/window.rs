@@ -163,7 +163,7 @@ impl<'s> Walk<'s> {
         Self { columns: series.columns(), slider: Slider { seen: 0..0 }, ranges }
     }
 
-    /// The samples of the window at `now` after all changes; times must ascend.
+    /// The samples of the window at `now` after all changes. `now` must not decrease from call to call.
     pub fn window(
         &mut self,
         now: Timestamp,

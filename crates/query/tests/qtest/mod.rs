@@ -17,9 +17,9 @@
 //!   expected_fail_message got instant vector
 //! ```
 //!
-//! `eval_ordered` also checks the order. `clear` removes all series. `expect string "..."` expects a string. `expect
-//! range vector from 10s to 1m step 10s` expects samples at exactly these times (`_`: no sample), with one line per
-//! series.
+//! `eval_ordered` also checks the order. `clear` removes all series. `expect string "..."` expects a string. After `expect
+//! range vector from 10s to 1m step 10s` there is one line per series, with a value or `_` (no sample) for each of these
+//! times. Samples at other times are an error.
 
 use std::sync::Arc;
 
@@ -188,7 +188,8 @@ fn split_labels(line: &str) -> Result<(Labels, &str), String> {
     }
 }
 
-/// Reads a quoted string with `\\`, `\"` and `\n` at the start of `text`. Returns the string and the rest of the text.
+/// Reads the quoted string at the start of `text`, which may contain `\\`, `\"` and `\n`. Returns the string and the rest of
+/// the text.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| "\"'`".contains(*c))?;
     let (mut value, mut escaped) = (String::new(), false);

@@ -1,5 +1,5 @@
-//! Who deleted or merged something, changed rules or tokens, logged in, or was refused? Appends one JSON object per line to
-//! `audit.log`.
+//! Who sent a changing request that needs the role admin, changed tokens, logged in, or was refused? Appends one JSON object
+//! per line to `audit.log`.
 //!
 //! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
 //! the file has reached its limit, it becomes `audit.log.1`, and older ones move up.
@@ -16,7 +16,7 @@ use super::file::{give_to_owner, own_file};
 
 /// The name of the file.
 pub const FILE: &str = "audit.log";
-/// If the file has at least this size in bytes, the next line begins a new file.
+/// If a process has written to a file and it has at least this size in bytes, the next line of the process begins a new file.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 /// Limit on the number of older files that are kept.
 const OLDER_MAX: usize = 4;
@@ -72,7 +72,7 @@ impl Audit {
     }
 }
 
-/// Escapes the control characters that JSON permits in a text: DEL and those after it.
+/// Escapes the control characters that JSON permits in a text: U+007F to U+009F.
 fn printable(json: &str) -> String {
     let escaped = |c: char| if c.is_control() { format!("\\u{:04x}", c as u32) } else { c.to_string() };
     if json.contains(char::is_control) { json.chars().map(escaped).collect() } else { json.to_owned() }

@@ -1,6 +1,6 @@
 //! The file `tokens` of the data directory: reads it, and changes it for the commands.
 //!
-//! The server only reads the file. A change locks `tokens.lock`, so that concurrent commands lose nothing, and replaces the
+//! The server never writes the file. A change locks `tokens.lock`, so that concurrent commands lose nothing, and replaces the
 //! file as a whole. The marker `tokens.used` exists from the first token on. It says that a missing file of tokens is a
 //! mistake, not a server without tokens.
 
@@ -23,9 +23,9 @@ const FILE: &str = "tokens";
 const LOCK: &str = "tokens.lock";
 const MARKER: &str = "tokens.used";
 const VERSION: u32 = 1;
-/// Name of the file, and the newest version that this program reads.
+/// Name of the file, and the only version that this program reads.
 pub const NAME: (&str, u32) = (FILE, VERSION);
-/// Limit on the tokens of one server. Metrics of the server have a series for the name of each token.
+/// Limit on the tokens of one server, because its metrics have series for each token.
 pub const TOKENS_MAX: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
@@ -65,8 +65,7 @@ pub fn is_used(data: &Path) -> bool {
     [FILE, MARKER].iter().any(|name| std::fs::symlink_metadata(data.join(name)).is_ok())
 }
 
-/// Reads the file. A directory is [`Found::Unused`] only if it has neither file nor marker. In case of doubt the result is
-/// [`Found::Broken`].
+/// Reads the file. A directory is [`Found::Unused`] only if it has neither file nor marker.
 pub fn read(data: &Path) -> Found {
     if !is_used(data) {
         return Found::Unused;
@@ -101,8 +100,8 @@ pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
     versioned::encode(&content).map_err(|error| error.to_string())
 }
 
-/// How to continue after the file was lost. While it is there and cannot be read, `tacho token add` changes nothing, so that a file
-/// of a newer version, or one that a user can mend, is not overwritten.
+/// How to continue with a file that cannot be read. `tacho token add` does not overwrite it, because it may be of a newer version
+/// or repairable.
 const REMEDY: &str = "restore it, or move it away and add new tokens with `tacho token add`";
 
 /// The records of the file.
@@ -120,7 +119,7 @@ fn records(data: &Path) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// The message about a file whose content is missing.
+/// The message about a file that does not exist, or is a link to a file that does not exist.
 fn missing(path: &Path) -> String {
     let path_shown = path.display();
     if std::fs::symlink_metadata(path).is_ok() {
@@ -132,7 +131,7 @@ fn missing(path: &Path) -> String {
 /// The records of the file, for a command. An empty list if there is no file.
 ///
 /// # Errors
-/// The file, the reason why it cannot be used, and the remedy.
+/// The file and the reason why it cannot be used, in most cases with the remedy.
 pub fn list(data: &Path) -> Result<Vec<Record>, String> {
     // A missing file has no tokens, with or without a marker. A dangling link cannot be used.
     match std::fs::symlink_metadata(path(data)) {
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_directory_that_never_had_tokens_is_without_tokens() {
+    fn only_a_directory_without_file_and_marker_is_without_tokens() {
         let place = tempfile::tempdir().unwrap();
         let data = place.path();
         assert_eq!(read(data), Found::Unused);
@@ -285,7 +284,8 @@ mod tests {
         let remedy = "restore it, or move it away and add new tokens with `tacho token add`";
         let damage = |bytes: &'static str| move |path: &Path| std::fs::write(path, bytes).unwrap();
         let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
-        let cases: [(&dyn Fn(&Path), &str); 3] = [
+        type Case<'a> = (&'a dyn Fn(&Path), &'a str);
+        let cases: [Case<'_>; 3] = [
             (&damage(""), "EOF while parsing a value at line 1 column 0"),
             (&damage("{\n  x"), "key must be a string at line 2 column 3"),
             (&link, "it is a link to a file that is missing"),

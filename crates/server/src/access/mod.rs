@@ -51,9 +51,9 @@ pub struct Gate {
     /// `None` for a server without a data directory, which never has tokens.
     data: Option<PathBuf>,
     state: RwLock<Arc<State>>,
-    /// The files when they were last read.
+    /// The stamp that was taken before the files were last read.
     seen: Mutex<Stamp>,
-    /// Increases when the tokens change.
+    /// Increases each time the tokens have been read.
     revision: watch::Sender<u64>,
     usages: Mutex<HashMap<TokenHash, Arc<Usage>>>,
     pub(crate) sessions: sessions::Sessions,
@@ -80,7 +80,7 @@ pub enum Refusal {
     /// Too many wrong tokens. The number is the seconds to wait.
     TooMany(u64),
     Closed,
-    /// The session of a cookie has ended.
+    /// The cookie has no session, its session has ended, or the token of the session is not valid.
     Ended,
 }
 
@@ -253,7 +253,7 @@ impl Gate {
     ///
     /// # Errors
     /// When the server needs a token and this is not a valid one, or when its tokens cannot be used. Counts the wrong tokens of
-    /// an address, and notes them in the audit log.
+    /// an address, and notes the first ones of a minute in the audit log.
     pub fn enter(
         &self,
         text: Option<&str>,
@@ -348,7 +348,8 @@ impl Gate {
         }
     }
 
-    /// Resolves when the token of this access is no longer valid, or has changed. Without a token: when the server gets tokens.
+    /// Resolves when the token of this access is no longer valid, or has changed. Without a token: when the server
+    /// gets a file of tokens.
     pub async fn changed(&self, access: &Access) {
         let Some((token, _)) = &access.of else { return self.closed_or_used().await };
         let mut revisions = self.revision.subscribe();

@@ -19,8 +19,8 @@ pub const TOKEN_NAME_BYTES_MAX: usize = 64;
 /// Limit on the bytes of the selector of a token.
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
-/// The SHA-256 of a token. It is a secret, unlike the SHA-256 in a backup, so its bytes are not printed. Looking up a
-/// hash does not reveal by its time how much of a guess is right.
+/// The SHA-256 of a token or of a cookie. It is a secret, unlike the SHA-256 in a backup, so its bytes are not printed. The
+/// time of a lookup by hash does not reveal how much of a guessed text is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
 
@@ -38,7 +38,6 @@ impl TokenHash {
     }
 }
 
-/// Not even the hash is shown.
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash")
@@ -92,7 +91,7 @@ impl FromStr for Role {
     }
 }
 
-/// Limits of one token. `None` means no limit, except for the limits of the server.
+/// Limits of one token. `None` means that only the limits of the server apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -160,7 +159,7 @@ impl Record {
     /// The token that this record describes.
     ///
     /// # Errors
-    /// One sentence with the name of the token and the wrong value.
+    /// One sentence with the name of the token and what is wrong.
     pub fn check(&self) -> Result<Token, String> {
         let Self { name, sha256, roles, selector, limits, expires, .. } = self;
         let wrong = |cause: String| format!("token {name:?}: {cause}");
@@ -208,7 +207,7 @@ impl Record {
 pub struct Token {
     pub name: Arc<str>,
     pub hash: TokenHash,
-    /// Sorted.
+    /// Sorted, each once.
     pub roles: Arc<[Role]>,
     pub confinement: Option<Arc<Confinement>>,
     pub limits: Limits,

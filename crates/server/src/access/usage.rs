@@ -38,7 +38,7 @@ impl Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a series may be written. Known series count once.
+    /// Whether a series may be written. If it is new and admitted, it counts toward the limit from now on.
     pub fn admits_series(&self, id: SeriesId, limits: &Limits, now: Timestamp) -> bool {
         let Some(max) = limits.series else { return true };
         let mut used = self.used();
@@ -67,7 +67,7 @@ impl Usage {
         used.records_left.unsigned_abs() / rate.max(1) + 1
     }
 
-    /// Takes records that were written.
+    /// Subtracts written records from those that the rate permits.
     pub fn take(&self, records: usize, limits: &Limits, now: Timestamp) {
         let Some(rate) = limits.samples_per_second else { return };
         let mut used = self.used();
@@ -86,7 +86,7 @@ impl Usage {
         *count <= NOTED_MAX
     }
 
-    /// Counts a session until the result is dropped. `None` above the limit.
+    /// Counts a session until the result is dropped. `None` if the limit is reached.
     pub fn session(self: &Arc<Self>, limits: &Limits) -> Option<Counted> {
         let mut used = self.used();
         if limits.sessions.is_some_and(|max| used.sessions >= max) {

@@ -45,7 +45,8 @@ impl View {
         self.confinement.as_ref().is_none_or(|confinement| confinement.admits(labels))
     }
 
-    /// Whether the series exists in the store and is of this access. Without a confinement all series are.
+    /// Whether the series exists in the store and is of this access. Without a confinement: true for
+    /// every id.
     pub fn admits_id(&self, id: SeriesId) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| {
             self.store.labels_of(id).is_some_and(|labels| confinement.admits(&labels))
@@ -124,7 +125,7 @@ impl View {
         self.shown(self.store.lacks(kind))
     }
 
-    /// Damages without those of other series.
+    /// Damages without those of series outside of the access.
     fn shown(&self, mut damages: Damages) -> Damages {
         if let Some(confinement) = &self.confinement {
             damages.retain(|labels| confinement.admits(labels));
@@ -232,7 +233,8 @@ impl View {
     }
 }
 
-/// The error for a series outside of the access. Only a mistake of the caller leads here: no selection finds such a series.
+/// The error for a series outside of the access. No selection finds such a series, so the caller has made a mistake, or the
+/// series was removed from the store after it was found.
 fn outside(id: SeriesId) -> tacho_store::Error {
     tacho_store::Error::new(
         tacho_store::ErrorKind::Invalid,

@@ -21,7 +21,7 @@ pub struct Writer {
 /// The result of an append.
 #[derive(Debug)]
 pub enum Written {
-    /// The answer of the store. It also names the refused series that the token does not permit.
+    /// The answer of the store. Its refused series include those that the token does not permit.
     Appended(Appended),
     /// The token has written too much. Nothing was written. The number is the seconds to wait.
     Wait(u64),

@@ -22,7 +22,7 @@ use tacho_store::{Error, ErrorKind, Result, Row};
 
 pub use side::{INCOMPLETE, refuse_incomplete};
 
-/// Limits on the rows and bytes that a worker receives at once.
+/// A batch of rows is sent to a worker when it has at least one of these numbers of rows and bytes.
 const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
 /// Number of queued batches for each worker. It limits the memory.
@@ -182,7 +182,7 @@ impl Source {
             for _ in 0..workers {
                 scope.spawn(|| work.run(each));
             }
-            // The sender is dropped at the end of this closure. This ends the workers.
+            // `read_files` drops the sender when it returns. This ends the workers.
             let sender = Sender { batches, batch: Vec::new(), bytes: 0 };
             self.read_files(sender, report, advance, &work.failed)
         });
@@ -237,7 +237,7 @@ impl Source {
         Ok(())
     }
 
-    /// Number of files with findings of damage.
+    /// Number of files with findings of damage, among the findings that were kept.
     pub fn damaged_files(report: &Report) -> usize {
         let damaged = report.findings.kept.iter().filter(|finding| finding.severity() == Severity::Damage);
         damaged.map(|finding| &finding.place.file).collect::<HashSet<_>>().len()
@@ -265,7 +265,7 @@ impl Sender {
 
     fn flush(&mut self) {
         self.bytes = 0;
-        // Sending fails only if the workers have ended because of an error. The caller returns that error.
+        // Sending cannot fail: `Work` keeps the receiver until all workers have ended.
         let _ = self.batches.send(std::mem::take(&mut self.batch));
     }
 }

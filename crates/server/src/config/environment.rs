@@ -1,6 +1,6 @@
 //! Settings from `TACHO_*` variables.
 //!
-//! Other variables with this prefix are ignored, because they belong to agents in the same environment.
+//! Variables with this prefix that are not settings are ignored, because they may belong to agents in the same environment.
 
 use std::path::PathBuf;
 

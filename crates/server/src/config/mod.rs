@@ -1,7 +1,7 @@
 //! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
 //!
 //! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
-//! An error names the value and its source, and gives a hint.
+//! An error names the setting, its place in the file or the environment, and what is allowed.
 //!
 //! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
 //! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.
@@ -61,6 +61,20 @@ impl Config {
         is_reachable && !self.is_safe(has_tokens)
     }
 
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        if self.http == self.records && self.http.0.port() != 0 {
+            return Err(ConfigError::OneAddress { address: self.http });
+        }
+        let has_tokens = access::file::is_used(&self.data);
+        if self.is_safe(has_tokens) || self.insecure_listen {
+            return Ok(());
+        }
+        let remedy = self.remedy(has_tokens);
+        let reachable =
+            [("http", self.http), ("records", self.records)].into_iter().find(|(_, at)| !at.is_loopback());
+        reachable.map_or(Ok(()), |(key, address)| Err(ConfigError::Exposed { key, address, remedy }))
+    }
+
     fn is_safe(&self, has_tokens: bool) -> bool {
         self.tls.as_ref().is_some_and(|files| has_tokens || files.client_ca.is_some())
     }
@@ -106,7 +120,7 @@ pub struct History {
 }
 
 impl History {
-    /// The options of the store. Options without a setting have their defaults.
+    /// The options of the store. Options without a setting have their defaults, except `clock_bounds` and `sweep_first`.
     pub fn options(&self) -> Options {
         Options {
             series_max: self.series_max,
@@ -127,8 +141,8 @@ impl History {
     }
 }
 
-/// Default disk reserve: the size of one segment of the embedded driver. Rewriting a segment takes up to this space before
-/// the old segment is deleted.
+/// Default disk reserve: the size of one segment file of the embedded driver. Rewriting a segment file takes up to this space
+/// before the old one is deleted.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Default limit on an HTTP body, the same as in VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
@@ -228,15 +242,7 @@ impl Settings {
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
-        let has_tokens = access::file::is_used(&config.data);
-        if !config.is_safe(has_tokens) && !config.insecure_listen {
-            let remedy = config.remedy(has_tokens);
-            for (key, address) in [("http", config.http), ("records", config.records)] {
-                if !address.is_loopback() {
-                    return Err(ConfigError::Exposed { key, address, remedy });
-                }
-            }
-        }
+        config.check_addresses()?;
         Ok(config)
     }
 }
@@ -250,7 +256,8 @@ fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
     if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
 }
 
-/// Merges the file (the given one, or `./tacho.toml` if it exists), `environment` and `flags`. Later sources take precedence.
+/// Merges the file, `environment` and `flags`. Later sources take precedence. The file is the given one, otherwise that of
+/// `TACHO_CONFIG`, otherwise `./tacho.toml` if it exists.
 pub fn load(
     file: Option<PathBuf>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -285,7 +292,7 @@ mod tests {
     use super::*;
 
     /// Builds a configuration from the text of a file, `KEY=value` pairs of an environment, and flags. Returns the message of an
-    /// error.
+    /// error, with `FILE` as the path of the file.
     fn check(file: &str, environment: &[(&str, &str)], flags: Settings) -> Result<Config, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");
@@ -321,6 +328,13 @@ mod tests {
             &["FILE", "unknown key \"dta\"; did you mean \"data\"?", "line 1, column 1, "],
         );
         fails("\nhttp = 'here'", &[], &["FILE", "line 2", "\"here\" is not an address", "127.0.0.1:7070"]);
+        fails(
+            "http = '127.0.0.1:9'",
+            &[("TACHO_RECORDS", "localhost:9")],
+            &["http and records are both 127.0.0.1:9"],
+        );
+        let any = "http = '127.0.0.1:0'\nrecords = '127.0.0.1:0'";
+        assert!(check(any, &[], Settings::default()).is_ok());
         fails("requests_max = -1", &[], &["FILE", "line 1", "`requests_max = -1`", "a whole number from 0"]);
         fails(
             "\n\nbody_bytes_max = '16MB'",

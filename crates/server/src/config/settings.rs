@@ -47,8 +47,8 @@ macro_rules! settings {
     };
 }
 
-// These names are the keys of `tacho.toml` and the flags. In capitals and with the prefix `TACHO_` they are the environment
-// variables. `crates/cli/src/command/serve/flags.rs` describes each setting.
+// These names are the keys of `tacho.toml`, and with hyphens the flags. In capitals and with the prefix `TACHO_` they are the
+// environment variables. `crates/cli/src/command/serve/flags.rs` describes each setting.
 settings! {
     data: PathBuf,
     http: Address,

@@ -19,9 +19,9 @@ use crate::tls::{self, Opened, Socket, Tls};
 
 /// Time limit for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
+/// Pause after accept failed, for example because no file descriptors are left. Prevents a tight loop of failures.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Timeout for the first bytes of a peer that does not use TLS.
+/// Time limit for the first bytes of a peer that does not use TLS on a port with TLS.
 const FIRST_BYTES_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown`. Then waits, at most [`DRAIN_TIME_MAX`], until every connection has acknowledged its frames and sent

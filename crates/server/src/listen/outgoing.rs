@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::tls::Socket;
 
-/// Limit on the frames queued for a slow peer. Above it, senders wait.
+/// Limit on the messages that are queued while earlier ones are being written. Above it, senders wait.
 const FRAMES_MAX: usize = 64;
 /// Limit on the buffer that a connection keeps between writes. Only long lists of rules need more, and they are rare.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
@@ -39,7 +39,7 @@ impl Message {
     }
 }
 
-/// A queued message. `written` is dropped when the message is written to the socket.
+/// A queued message. `written` is dropped after the message is written to the socket, or when it cannot be written.
 pub(super) struct Queued {
     message: Message,
     #[expect(dead_code, reason = "only its drop has an effect")]
@@ -54,11 +54,11 @@ impl Outgoing {
         self.0.send(Queued { message: message.into(), written: None }).await.map_err(|_| Gone)
     }
 
-    /// The same as [`Self::send`], but waits until the frame is written to the socket.
+    /// The same as [`Self::send`], but waits until the frame is written to the socket or the socket has failed.
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
         self.0.send(Queued { message: frame.into(), written: Some(sender) }).await.map_err(|_| Gone)?;
-        // This ends when `written` is dropped, since no value is ever sent. If the socket has failed, the next frame fails.
+        // No value is ever sent: this ends when the sender is dropped. If the socket has failed, the next frame fails.
         let _ = written.await;
         Ok(())
     }
@@ -69,7 +69,8 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until all senders are dropped, or until one write takes longer than `patience`, because the peer does not read.
+/// Writes until all senders are dropped, or until one write fails or takes longer than `patience`, because the peer does not
+/// read.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
     mut socket: WriteHalf<Socket>,

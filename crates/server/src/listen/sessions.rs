@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_ingest::wire::Ping;
 use tokio::sync::watch;
 
-/// Limit on the sessions whose reported totals are kept. If a removed session reconnects, its totals are counted from zero again.
+/// Limit on the sessions whose reported totals are kept. Above it, disconnected sessions are removed. If a removed session
+/// reconnects, the losses that it reported before are counted a second time.
 const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]

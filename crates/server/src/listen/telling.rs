@@ -1,4 +1,4 @@
-//! Sends the current list of rules to an agent, after WELCOME and after each change.
+//! Sends the current list of rules to an agent: after WELCOME, and when the rules have changed.
 //!
 //! Step before: `control/mod.rs` holds the rules. Step after: the agent applies them; `connection.rs` reads its response.
 
@@ -34,8 +34,8 @@ impl Lists {
     }
 }
 
-/// Runs until it is dropped, or until the peer stops reading. At most one list waits for the peer, no matter how often the
-/// rules change.
+/// Runs until it is dropped, or until a list cannot be sent, because the peer has disconnected or does not read. At most one
+/// list waits for the peer, no matter how often the rules change.
 pub(super) async fn run(
     presence: &Presence<'_>,
     outgoing: &Outgoing,

@@ -3,11 +3,12 @@
 use super::registry::{Collect, Counter, Family};
 
 pub struct AccessFigures {
-    /// Requests and parts of requests that were refused because of a token. `reason` is role, selector (a series outside of the
-    /// selector), or the name of a limit: series, samples_per_second, query_samples or sessions.
+    /// Requests and parts of requests that were refused because of a token. `reason` is role, selector (a series or an agent
+    /// outside of the selector, or a request about all series), or the name of a limit: series, samples_per_second,
+    /// query_samples or sessions.
     pub refused: Family<Counter, 2>,
-    /// Requests without a valid token. `reason` is missing, unknown, expired, too-many, closed or session (of a
-    /// cookie whose session has ended).
+    /// `reason` is missing, unknown, expired, too-many (wrong tokens from this address), closed (the file of tokens cannot be
+    /// used) or session (the session of a cookie has ended).
     pub unauthenticated: Family<Counter, 1>,
 }
 

@@ -3,15 +3,10 @@
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct CacheFigures {
-    /// Range queries by the use of the cache.
     pub requests: Family<Counter, 1>,
-    /// Range queries whose results were not kept, by reason.
     pub not_kept: Family<Counter, 1>,
-    /// Queries whose results were removed to make room.
     pub evictions: Family<Counter, 0>,
-    /// Memory of the results.
     pub bytes: Family<Gauge, 0>,
-    /// Intervals of changed times that the store joined.
     pub changes_joined: Family<Counter, 0>,
 }
 

@@ -3,16 +3,14 @@
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct ControlFigures {
-    /// Number of connected agents.
     pub agents: Family<Gauge, 1>,
-    /// Disconnected agents that were removed: expired, or over the limit on agents.
+    /// Disconnected agents that were removed: after an hour, or at the limit on agents.
     pub agents_forgotten: Family<Counter, 0>,
-    /// Rules in force. `kept` is true or false.
+    /// `kept` is true or false.
     pub rules: Family<Gauge, 1>,
-    /// Lists of rules sent to agents.
     pub sent: Family<Counter, 1>,
-    /// Responses of agents to lists of rules. `outcome` is taken, stale (a response to an older list, or to no list) or cut (a
-    /// response that is kept without its lists).
+    /// `outcome` is taken, stale (a response to an older list, or to no list) or cut (a response that is kept without its
+    /// lists).
     pub answers: Family<Counter, 1>,
 }
 

@@ -1,4 +1,4 @@
-//! The metrics of the server itself: one field per metric.
+//! The metrics of the server itself: one field per metric or group of metrics.
 //!
 //! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them at an interval, by default every ten seconds.
 
@@ -19,15 +19,16 @@ use registry::{Collect, Counter, Family, Gauge, Histogram};
 
 /// All metrics of the server. A new metric is one field, one line in `default` and one in `families`.
 pub struct Metrics {
-    /// Records on disk, without refused and repeated ones. `kind` is sample, entry or execution (one per call).
+    /// Records that were stored on disk since the start of the server, without refused and repeated ones. `kind` is sample,
+    /// entry or execution (one per call).
     pub records_received: Family<Counter, 2>,
-    /// Records that agents have reported as dropped because of full buffers.
+    /// Records that agents have reported as dropped, because a buffer was full or an error of the agent prevented the recording.
     pub records_dropped: Family<Counter, 1>,
     /// Records refused by the server. `protocol` is native, remote-write, line or import.
     pub records_refused: Family<Counter, 1>,
-    /// Bytes of frames and bodies with records. Bodies in gzip are counted decompressed, all others as received.
+    /// Bytes of the frames of agents after HELLO, and of HTTP bodies with records. Bodies in gzip are counted decompressed,
+    /// others as received.
     pub received_bytes: Family<Counter, 1>,
-    /// Number of times that a decoder of the line protocol cleared its full cache of series keys.
     pub decoder_resets: Family<Counter, 0>,
     /// Number of temporary refusals (Retry-After or WAIT), because the store or the memory budget of bodies was full. With the
     /// native protocol, also those because of the rate limit of a token.
@@ -39,10 +40,7 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
-    /// Number of PromQL queries, series selections and execution analyses in progress.
     pub queries_running: Family<Gauge, 0>,
-    /// Number of such requests and of searches of entries that were cancelled, because their client disconnected or because of
-    /// a timeout.
     pub queries_cancelled: Family<Counter, 0>,
     pub cache: CacheFigures,
     pub tls: tls::TlsFigures,

@@ -1,11 +1,11 @@
-//! Metrics of this process from the operating system: memory, processor time, open files.
+//! Metrics of this process: its version, and from the operating system memory, processor time and open files.
 
 use std::fs;
 use std::time::Duration;
 
 use super::registry::{Collect, Family, Gauge, Seconds};
 
-/// Ticks a second in `/proc/self/stat`: `USER_HZ`, 100 on every Linux platform (see proc(5)).
+/// Ticks a second in `/proc/self/stat`: `USER_HZ`, 100 on all usual Linux platforms (see proc(5)).
 const TICKS_PER_SECOND: u64 = 100;
 /// Bytes of a page in `/proc/self/statm`, on x86-64 and on arm64 with the usual page size.
 const PAGE_BYTES: i64 = 4_096;

@@ -1,4 +1,4 @@
-//! Metrics of merges, deletions and retention.
+//! Metrics of merges, deletions, retention and verification.
 
 use std::time::Duration;
 

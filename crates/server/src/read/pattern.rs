@@ -17,8 +17,8 @@ use tacho_store::{Error, ErrorKind, Result};
 
 /// Memory limit of a compiled pattern, bytes. Protects the server from hostile patterns.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Limit on the states of a pattern times the bytes of a text for a search without a DFA. Such a search takes at most half a
-/// second.
+/// Limit on the states of a pattern times the bytes of a text for a search with the `regex` crate. Such a search takes at most
+/// half a second.
 const STEPS_MAX: usize = 50_000_000;
 /// The DFA gives up when its memory has been full this many times and it needs more than one new state per
 /// [`BYTES_PER_STATE_MIN`] bytes.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_searched_in_bounded_time_or_refused() {
-        // Bits that look random: no pattern of a few states can predict them.
+        // Letters in an order that looks random, so that a DFA needs many states for the last two patterns.
         let text: String = (0..1u64 << 20)
             .map(|n| if tacho_model::mix64(n).is_multiple_of(2) { 'a' } else { 'b' })
             .collect();

@@ -1,5 +1,5 @@
-//! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series
-//! with about as many records.
+//! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series,
+//! which together have about as many records as one slice.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -78,7 +78,8 @@ pub enum Records {
 }
 
 impl Slice {
-    /// Splits a slice of entries into slices of a few entries each, so that little memory is needed to format each.
+    /// Splits a slice of entries into slices of about [`PART_BYTES`] each, so that little memory is needed to format each. A
+    /// slice of samples stays whole.
     pub fn parts(self) -> VecDeque<Self> {
         let Self { labels, records, bounds } = self;
         let part = |records| Self { labels: Arc::clone(&labels), records, bounds };
@@ -118,11 +119,11 @@ impl Slice {
     }
 }
 
-/// Reads one series after the other. Short series are read together.
+/// Reads one series after the other. Short series of samples are read together.
 pub struct Reader {
     store: View,
     range: TimeRange,
-    /// Kinds for which the reader has not yet checked whether unreadable series may be missing.
+    /// Kinds for which the reader has not yet checked whether damage may hide whole series.
     kinds: Vec<Kind>,
     todo: VecDeque<Selected>,
     /// The unread ranges of the first series of `todo`. `None` before that series is begun.
@@ -191,7 +192,7 @@ impl Reader {
         }
     }
 
-    /// If allowed, skips unreadable records and reports them at the end.
+    /// If allowed, skips unreadable records and collects them for [`Self::damages`].
     #[must_use]
     pub fn over_damage(mut self, is_allowed: bool) -> Self {
         self.damages = is_allowed.then(Damages::default);
@@ -223,8 +224,8 @@ impl Reader {
         Ok(self.ready.pop_front())
     }
 
-    /// The next slices that have records: one slice, or all samples of several short series, which are about as many records.
-    /// Empty at the end.
+    /// The next slices that have records: one slice, or all samples of several short series, which together have about as many
+    /// records. Empty at the end.
     pub async fn next_slices(&mut self) -> Result<VecDeque<Slice>> {
         if !self.ready.is_empty() {
             return Ok(std::mem::take(&mut self.ready));
@@ -348,8 +349,8 @@ impl Records {
     }
 }
 
-/// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records. Also returns the error bounds of
-/// the chunks.
+/// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records; a part of entries also has at
+/// most about [`SLICE_ENTRY_CHUNKS`] chunks. Also returns the error bounds of the chunks.
 async fn slices(
     store: &View,
     kind: Kind,
@@ -498,7 +499,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_number_of_reads_does_not_grow_with_the_number_of_short_series() {
+    async fn the_number_of_short_series_that_are_read_together_doubles_up_to_the_limit() {
         let place = tempfile::tempdir().unwrap();
         let store = store(&place).await;
         let samples = (0..1_000).map(|nth| series(nth, vec![sample(1)])).collect();

@@ -10,7 +10,7 @@ use tacho_store::{Piece, Result};
 use super::reader::{Reader, SLICE_RECORDS, Selected, Together};
 use crate::access::View;
 
-/// Number and checksum of the records of each series in its range, in the same order. A series that does not exist
+/// Number and checksum of the records of each series in its range, in the order of `wanted`. A series that does not exist
 /// or is outside of the access counts as one without records.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Why does a selector match no series? Finds the name or label that no series has, and similar ones.
+//! Why does a selector match no series? Finds the name, label or value in it that no series has, and similar ones.
 //!
 //! Reads the index only, so the time of an answer does not depend on the number of records.
 
@@ -28,12 +28,13 @@ pub struct Matched {
     pub unknown: Option<Unknown>,
 }
 
-/// A label, or a value of a label, that no series has. With a value, label `__name__` means the name of the series.
+/// A label, or a value of a label, that no series has. If the selector has the name of existing series: that none of these has.
+/// With label `__name__`, the value is the name of the series.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unknown {
     pub label: String,
     pub value: Option<String>,
-    /// Existing labels, or values of this label, that are similar, the most similar first.
+    /// Existing labels (without a value), or existing values of this label, that are similar, the most similar first.
     pub similar: Vec<String>,
     /// For a name of a series: labels that have it as a value.
     pub labels: Vec<String>,

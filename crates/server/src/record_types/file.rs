@@ -1,5 +1,5 @@
-//! `record_types.json` in the data directory: the record types that were declared before a restart. The file is replaced as a
-//! whole, durably (`docs/format/record_types.md`).
+//! `record_types.json` in the data directory keeps the declared record types over restarts. The file is replaced as a whole,
+//! durably (`docs/format/record_types.md`).
 
 use std::fmt;
 use std::io;
@@ -61,8 +61,8 @@ impl File {
         versioned::look(&self.0, VERSION)?.map_or(Ok(()), |content| forms(content).map(drop))
     }
 
-    /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
-    /// complete.
+    /// Replaces the file. The new file is on disk when this returns. After a crash before that, the file is the complete old one
+    /// or the complete new one.
     pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
         versioned::write(
             &self.0,

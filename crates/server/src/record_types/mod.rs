@@ -7,9 +7,9 @@
 //!                                 record_types.json
 //! ```
 //!
-//! The entries themselves contain everything except the units. A connection reads its next frame only after
-//! [`RecordTypes::defined`] has returned. Then the types are on disk, unless the file cannot be written. So the types of
-//! acknowledged records survive a crash.
+//! The entries themselves contain the names and values of the fields, but not their types and units. A connection reads its next
+//! frame only after [`RecordTypes::defined`] has returned. Then the types are on disk, unless the file cannot be written or a
+//! limit is reached. So the types of acknowledged records survive a crash.
 
 #[cfg(fuzzing)]
 pub mod file;
@@ -45,7 +45,7 @@ pub struct RecordTypes {
 /// The file and its state. Locked while the file is written.
 struct Keeper {
     file: file::File,
-    /// Whether the last attempt to write failed. The failure was logged.
+    /// Whether the last attempt to write failed. Then further failures are not logged.
     is_failing: bool,
 }
 
@@ -178,7 +178,7 @@ impl Table {
         self.forms.insert(key, Times { since, seen, kept: seen });
     }
 
-    /// Whether the service defined this form later than all other forms of the type.
+    /// Whether the service has defined this form, and no other form of the type after it.
     fn is_newest(&self, key: &Key) -> bool {
         let Some(times) = self.forms.get(key) else { return false };
         let is_later = |(other, its): (&Key, &Times)| {
@@ -225,7 +225,7 @@ fn sorted(mut forms: Vec<Form>) -> Vec<Form> {
     forms
 }
 
-/// Replaces dictionary texts with plain texts, because the encoding of texts does not distinguish forms.
+/// Replaces dictionary texts with plain texts: types that differ only in the encoding of texts have the same form.
 fn plain(record_type: Arc<RecordType>) -> Arc<RecordType> {
     if record_type.fields.iter().all(|field| field.field_type != FieldType::TextId) {
         return record_type;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn known_forms_are_not_written_again() {
+    async fn a_known_form_is_written_again_only_after_another_form_or_a_day() {
         let directory = tempfile::tempdir().unwrap();
         let types = Arc::new(RecordTypes::open(directory.path()));
         let path = directory.path().join("record_types.json");

@@ -74,7 +74,7 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     let mut next = || -> Option<i8> { pairs.next()? };
     let (month, day, hour, minute, second) = (next()?, next()?, next()?, next()?, next()?);
     let at = DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
-    // 99991231235959Z means that the certificate never expires. The library cannot represent such a late time.
+    // 99991231235959Z means that the certificate never expires. `Timestamp` cannot represent such a late time.
     let never = Timestamp::MAX.as_second();
     Some(at.to_zoned(TimeZone::UTC).map_or(never, |at| at.timestamp().as_second()))
 }
@@ -84,12 +84,12 @@ pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// Decides when to report a certificate that expires soon: once a day, and immediately after it is replaced by
-/// another certificate that expires soon.
+/// Decides when to report a certificate that expires soon or has expired: once a day, and at the first check after it is
+/// replaced by another such certificate.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);
 
-/// The message for the log.
+/// What to report.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Due {
     Expires { days: i64 },

@@ -50,7 +50,8 @@ pub(super) struct Loaded {
     pub expires: Option<i64>,
 }
 
-/// Detects changes of files: for each file its inode, and the time of the last change of its content or permissions.
+/// Detects changes of files: for each file its inode, and the time of the last change of its content or metadata (ctime). `None`
+/// if there is no such file.
 pub(super) type State = Vec<Option<(u64, i64, i64)>>;
 
 impl Files {
@@ -116,7 +117,7 @@ fn is_authority(cert: &CertificateDer<'static>) -> bool {
         return false;
     };
     let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
-    // The certificate must be valid at the time of the check.
+    // An expired certificate would give another error. So the check is at the end of its validity.
     let at = expiry::not_after(cert).and_then(|at| u64::try_from(at).ok()).unwrap_or_default();
     let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
     let verified = verifier.verify_server_cert(cert, &[], &name, &[], at);

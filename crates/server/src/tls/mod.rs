@@ -2,8 +2,8 @@
 //!
 //! Step before: a listener accepts a connection. Step after: the listener reads and writes the [`Socket`], with or without TLS.
 //!
-//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current certificates and does the handshake.
-//! `refusals.rs` logs failed handshakes, `expiry.rs` certificates that expire soon.
+//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current certificates, does the handshake, and logs
+//! failed handshakes and certificates that expire soon. `refusals.rs` and `expiry.rs` decide when a line is due.
 
 pub(crate) mod expiry;
 mod files;
@@ -30,7 +30,7 @@ use crate::shutdown::Shutdown;
 
 /// Timeout of a handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// Limits on the time and bytes for reading from a peer that is refused because it does not use TLS.
+/// Limits on the time for refusing a peer that does not use TLS, and on the bytes that are read from it in this time.
 const REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
 const REFUSED_BYTES_MAX: u64 = 1 << 20;
 /// Interval at which the files are checked for changes.
@@ -55,10 +55,11 @@ pub struct Tls {
     refusals: Mutex<Refusals>,
 }
 
-/// An accepted connection, by its first bytes.
+/// An accepted connection.
 pub enum Opened {
+    /// After the handshake, or at a listener without TLS.
     Ready(Socket),
-    /// The peer does not use TLS. The listener may report this to the peer in its own protocol.
+    /// The peer does not use TLS, but the listener does. The listener may report this to the peer in its own protocol.
     Plain(Socket),
 }
 
@@ -116,8 +117,8 @@ impl Tls {
     }
 }
 
-/// If the listener uses TLS, does the handshake of a connection. Before the handshake, `wrap` wraps the socket. Failures are
-/// counted and logged. Returns `None` after a failure, and at `shutdown`.
+/// If the listener uses TLS, does the handshake of a connection. Before the handshake, `wrap` wraps the socket. Failed handshakes
+/// and peers without TLS are counted and logged. Returns `None` after a failed handshake, and at `shutdown`.
 pub async fn open<S: Io + 'static>(
     (listener, tls): (&'static str, Option<&Tls>),
     socket: TcpStream,
@@ -146,7 +147,8 @@ pub async fn open<S: Io + 'static>(
     let reason = match &opened {
         Ok(Opened::Ready(_)) => return opened.ok(),
         Ok(Opened::Plain(_)) => Some("the peer does not use TLS".to_owned()),
-        // The peer closed the connection without a byte, to check whether the port is open. This is counted, not logged.
+        // The peer closed the connection without a byte, for example to check whether the port is open. This is counted, not
+        // logged.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => None,
         Err(error) => Some(reason(error)),
     };

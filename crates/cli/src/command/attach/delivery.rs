@@ -14,9 +14,9 @@ use crate::failure::Failure;
 /// Limit on the bytes of the jar's path. This path and the path of the settings must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
 
-/// Returns the path of the agent in the mount namespace of the process. If the process cannot read the original file, or a
-/// JVM cannot parse its path, copies the file into the /tmp of the process and returns the path of the copy. The copy is not
-/// removed, because the program reads classes from it while it runs.
+/// Returns the path of the agent in the mount namespace of the process. If the process cannot read the original file, or its
+/// path is too long or one that a JVM cannot parse, copies the file into the /tmp of the process and returns the path of the
+/// copy. The copy is not removed, because the program reads classes from it while it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
@@ -33,7 +33,7 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
         Ok(file) if !trusted.contains(&file.uid()) => {
             return wrong(format!("belongs to user {}", file.uid()));
         }
-        // An earlier run has made this copy.
+        // The copy of an earlier run.
         Ok(file) if file.is_file() && fs::read(&copy).is_ok_and(|there| there == bytes) => {}
         Ok(_) => return wrong("is not this agent".into()),
         Err(_) => write_copy(&copy, &bytes).map_err(|error| cannot_write(&copy, &error))?,
@@ -75,7 +75,7 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
         // If the owner cannot be changed, the file still belongs to the user of this process. That is enough if the
-        // other process runs as the same user; only its group gets no access.
+        // other process runs as the same user, because the group has no access in any case.
         Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };
@@ -96,8 +96,8 @@ fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     or_remove(&aside, fs::rename(&aside, path))
 }
 
-/// Creates a file that only the user of this process may read. `give` then permits others to read it. If any step fails, the
-/// file is removed.
+/// Creates a file that only the user of this process may read. `give` then permits others to read it. If a step after the
+/// creation fails, the file is removed.
 fn write(path: &Path, bytes: &[u8], give: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     or_remove(path, give(&file).and_then(|()| file.write_all(bytes)))
@@ -110,8 +110,8 @@ fn or_remove(path: &Path, ended: io::Result<()>) -> io::Result<()> {
     ended
 }
 
-/// The path, if every JVM can parse it. A JVM ends the path of a jar at `=`, and the encoding of non-ASCII letters depends on
-/// the locale of the JVM.
+/// The path, if it is short enough and every JVM can parse it. A JVM ends the path of a jar at `=`, and the encoding of non-ASCII
+/// letters depends on the locale of the JVM.
 fn plain(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| text.is_ascii() && !text.contains('=') && text.len() <= PATH_BYTES_MAX)
 }
@@ -159,7 +159,7 @@ mod tests {
             ("größe.jar", 0o644, this(), true),
         ] {
             let path = directory.path().join(name);
-            // The content differs in each run, because the name of the copy depends on the content.
+            // The content differs in each run, so that the copies of two runs have different names.
             fs::write(&path, format!("{name} {mode} {}", path.display())).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let seen = jar(&path, &process).unwrap();

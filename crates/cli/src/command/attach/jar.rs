@@ -6,7 +6,7 @@ use crate::failure::Failure;
 
 const NAME: &str = "tachograph-agent.jar";
 const BUILT: &str = "agent/java/target/tachograph-agent.jar";
-/// A zip entry that only the jar of the agent has.
+/// The name of a zip entry that only the jar of the agent has.
 const ENTRY_POINT: &[u8] = b"io/tachograph/agent/Premain.class";
 
 /// The given jar, or the first one found in the usual places.
@@ -29,7 +29,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if !bytes.windows(ENTRY_POINT.len()).any(|window| window == ENTRY_POINT) {
         return Err(Failure::usage(format!("{} is not the Java agent", jar.display())).hint(BUILD));
     }
-    // Links are resolved, because the program reads the jar at this path as long as it runs.
+    // Links are resolved, because the program reads the jar at this path as long as it runs, and a link may be changed.
     jar.canonicalize().map_err(cannot_read)
 }
 

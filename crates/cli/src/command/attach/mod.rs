@@ -72,7 +72,8 @@ impl Attach {
 
     fn attach(&self, pid: u32) -> Result<(), Failure> {
         let settings = settings::gather(self.config.as_deref(), &self.settings)?;
-        // A wrong `--jar` is reported first. The default places are searched only if the process is a JVM.
+        // A wrong `--jar` is reported before any fault of the process. The default places are searched only if the agent can be
+        // loaded.
         let given = self.jar.as_deref().map(|path| jar::find(Some(path))).transpose()?;
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
         // The lock is held until the agent runs, so that a concurrent attach finds the agent loaded.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// The definition of the settings of all agents. Tables in the code of the agents are generated from it.
 const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
-/// The settings that name files of TLS, which must not become empty.
+/// The settings that name files of TLS.
 const FILES: [&str; 3] = ["tls_ca", "tls_client_cert", "tls_client_key"];
 const TOKEN: &str = "token";
 const TOKEN_FILE: &str = "token_file";
@@ -94,7 +94,7 @@ fn parse(text: &str) -> Result<Settings, String> {
     let pair = |(key, value): (String, toml::Value)| {
         check(&key)?;
         // A list must not be converted to a text, because the text would not name a file. An empty list would become an empty
-        // text, which means no TLS.
+        // text, which means that the setting is not given, for example that TLS is not used.
         if (FILES.contains(&key.as_str()) || key == TOKEN_FILE) && !value.is_str() {
             return Err(format!("{key}: expected a string, the path of a file"));
         }
@@ -171,7 +171,8 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
     settings.iter().filter_map(line).collect()
 }
 
-/// A warning if the agent would use its default address of the server, and this address is not this machine for the process.
+/// A warning if the agent would look for the server at its default address, 127.0.0.1:7071, but the process has its own network
+/// namespace, where this address is not this machine.
 pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
     let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
     let line = "the program has its own network namespace, where 127.0.0.1:7071 is not this machine: give server=HOST:PORT";

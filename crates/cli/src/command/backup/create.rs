@@ -146,7 +146,7 @@ impl Snapshot {
         let path = format!("/api/v1/admin/snapshots/{id}");
         let seconds = ask::number(answer, "lease_seconds").max(3);
         let lease = Lease::keep(runtime, client, path, Duration::from_secs(seconds));
-        // The server may be one of another directory, for example the one at the default address.
+        // This may be the server of another data directory, for example if no address was given.
         let directory = data.join(tacho_server::snapshots::DIRECTORY).join(id);
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_id || !directory.is_dir() {
@@ -199,7 +199,7 @@ impl Lease {
         let renewal = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(lease / 6).await;
-                // Without an answer the backup continues, because a server that has ended leaves the hard links of the
+                // After any other failure the backup continues. Even a server that has ended leaves the hard links of the
                 // snapshot.
                 if let Ok(Some(refusal)) = renewed.post_or_refused(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);

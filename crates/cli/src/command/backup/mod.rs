@@ -41,7 +41,7 @@ impl Backup {
     }
 }
 
-/// Opens the repository at an address of the user.
+/// The repository at the address that the user has given. It need not exist.
 pub fn repository(address: &str) -> Result<Repository, Failure> {
     Repository::at(address).map_err(Failure::usage)
 }
@@ -56,7 +56,7 @@ pub fn existing(address: &str) -> Result<Repository, Failure> {
     Ok(repository)
 }
 
-/// Formats an error of a repository.
+/// Converts an error of a repository to a failure.
 pub fn failed(error: tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Invalid => Failure::usage(error),

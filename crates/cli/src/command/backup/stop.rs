@@ -1,4 +1,4 @@
-//! Ends long work at Ctrl-C or SIGTERM, so that it can remove what it began.
+//! Ends long work at Ctrl-C or SIGTERM. The work checks for it, and can remove its incomplete files before it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub const INTERRUPTED: &str = "interrupted";
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// From now on, signals end the work instead of the process.
+    /// From now on, the first signal ends the work instead of the process. The second one ends the process.
     pub fn of_signals(runtime: &Runtime) -> Result<Self, Failure> {
         let stop = Self::default();
         let on_signal = stop.clone();

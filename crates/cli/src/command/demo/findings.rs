@@ -32,7 +32,7 @@ pub struct Findings {
     dropped: f64,
 }
 
-/// Waits until the agent has sent all records, makes the server flush, and queries the results.
+/// Waits until no more executions arrive, at most half a minute, makes the server flush, and queries the results.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
     let client = Client::new(http, Named::Default, None)?;
     let received = settle(&client).await?;
@@ -155,8 +155,8 @@ impl Findings {
         })
     }
 
-    /// Fails when the agent dropped records, or the server recorded fewer requests than were answered. So `make demo` is also
-    /// a test.
+    /// Fails when the agent dropped records, or the server recorded fewer requests than were answered. So `tacho demo --exit` is
+    /// also a test.
     pub fn verdict(&self) -> Result<(), Failure> {
         let sent = self.report.succeeded() + self.report.failures().statuses.values().sum::<u64>();
         let seen = self.service["requests"].as_u64().unwrap_or(0);

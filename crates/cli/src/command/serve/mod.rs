@@ -47,7 +47,7 @@ impl Serve {
     }
 }
 
-/// Logs go to stderr as `key=value`; `RUST_LOG` sets the level.
+/// Logs go to stderr, with fields as `key=value`; `RUST_LOG` sets the level.
 fn init_log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()

@@ -12,14 +12,13 @@ use super::training::Training;
 use crate::command::mark;
 use crate::failure::Failure;
 
-/// Number of evaluations of each query, each at a different time.
+/// Number of random times at which each query is evaluated.
 const ASKED: u64 = 6;
 /// Number of steps of a range query.
 const STEPS: i64 = 144;
 /// Limit on the metrics of the default mix.
 const NAMES: usize = 4;
 
-/// The queries of a mix.
 pub struct Mix {
     pub plans: Vec<Plan>,
     /// The text of each query. `plans` has [`ASKED`] plans per query.

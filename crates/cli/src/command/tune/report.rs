@@ -268,7 +268,7 @@ fn errors(trial: &Trial) -> String {
     format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
-/// Formats a duration in ns with its unit, as the rules require.
+/// Formats a duration (ns) in milliseconds or seconds, with the unit, which the rules of `tacho.toml` require.
 fn toml_duration(ns: u64) -> String {
     match ns % 1_000_000 {
         0 => format!("{}ms", ns / 1_000_000),

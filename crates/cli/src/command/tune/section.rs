@@ -14,7 +14,7 @@ use crate::failure::Failure;
 const BEGIN: &str = "# begin of what tacho tune wrote";
 const END: &str = "# end of what tacho tune wrote";
 
-/// A configuration file that is valid or does not exist yet.
+/// A configuration file that has valid rules, or does not exist yet.
 pub struct File {
     path: PathBuf,
     text: String,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_configuration_file_is_not_written() {
+    fn an_invalid_configuration_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");
         for (text, cause) in [("data =", "line 1"), (&*section("{", 128), "rule 1 of [[chunks]]: match")] {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_section_takes_precedence() {
+    fn series_with_an_earlier_rule_are_counted() {
         let text = [section("{job=\"a\"}", 128), section("{job=~\".+\"}", 256)].concat();
         let policies = config::rules(Path::new("tacho.toml"), &text).unwrap();
         let labels = ["a", "b", "a"].map(|job| Labels::new([("__name__", "m"), ("job", job)]).unwrap());

@@ -231,7 +231,7 @@ impl Gathered {
 }
 
 /// Sorts the samples in the range by time, and returns their times and values. Of samples with equal times, only the last one
-/// is kept. Samples of another value type than the first sample are omitted.
+/// is kept. Then samples of another value type than the earliest one are omitted.
 fn columns(mut samples: Vec<Sample>, range: TimeRange) -> (Vec<Timestamp>, ValueColumn) {
     samples.retain(|sample| range.contains(sample.at));
     samples.sort_by_key(|sample| sample.at);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_keeps_the_same_whole_hosts() {
+    fn the_same_seed_keeps_the_same_hosts_each_with_all_series() {
         let sample = |seed| {
             let mut gathered = Gathered::new(100, seed);
             for host in 0..20 {

@@ -25,7 +25,7 @@ const NOISE: f64 = 0.001;
 /// How often the whole mix of queries is run. The fastest run counts, because other work on the machine may delay a run.
 const READS: usize = 3;
 
-/// The permitted candidates, and the time limit.
+/// The permitted loss (`None` without a tolerance), and the time limit of all trials.
 pub struct Limits {
     time: Duration,
     semantic: Option<Semantic>,
@@ -54,8 +54,8 @@ pub struct Trial {
 
 pub struct Trials {
     pub done: Vec<Trial>,
-    /// Number of planned candidates that were skipped because the time was over. The second round is planned at the end of
-    /// the first.
+    /// Number of planned candidates that were not tried because the time was over. Candidates of the second round are planned,
+    /// and so counted, only when the first round is complete.
     pub left: usize,
 }
 
@@ -102,7 +102,7 @@ impl Trials {
     }
 
     /// Of all trials with the chunk size, the tolerance and (within [`NOISE`]) the bytes of trial `best`, the one with the
-    /// fewest settings that are not the default. The times of such trials differ only by noise.
+    /// fewest settings that are not the default. It is assumed that the times of such trials differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {

@@ -64,8 +64,8 @@ impl Opened {
         self.expected.length
     }
 
-    /// Loads the file in the same way as a server start, but skips bad sectors. Returns findings about the header, the
-    /// index and the end of the file.
+    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns findings about the header,
+    /// the index and the end of the file.
     pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
         let file = self.file.clone();
         self.load_from(&|bytes, at| file.read_at(bytes, at), each)
@@ -171,7 +171,7 @@ impl Image {
     /// Reads a file completely.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read for another reason than damage, so that a retry may help; `Version` when a newer version
+    /// `Io` when the file cannot be read for a reason that is not damage, so a retry may help; `Version` when a newer version
     /// wrote it.
     pub fn check_file(&self, number: u32, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let Some(opened) = self.files.iter().find(|opened| opened.number() == number) else {
@@ -232,8 +232,8 @@ impl Image {
         place.is_some_and(|place| (place.segment, u64::from(place.offset)) == (opened.number(), offset))
     }
 
-    /// Reads a damaged file in the same way as a server start, and reports each damaged place. `through` is the end of the rows
-    /// that were handed out already.
+    /// Reads a damaged file with the code of a server start, but reads the rows even if the index is intact. Hands out the rows
+    /// and reports each damaged place. `through` is the end of the intact rows that were handed out already.
     fn search(&self, opened: &Opened, through: u64, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let (mut indexed, mut checked) = (Vec::new(), FileChecked::default());
         let mut all = vec![0; in_memory(opened.expected.length)];
@@ -301,8 +301,8 @@ impl Image {
         Ok(checked)
     }
 
-    /// Examines a damaged place that no entry of an index describes. Returns a row if its key can be read and it is not a
-    /// deletion, otherwise a finding.
+    /// Examines a damaged place that has no put row of an index. Returns a damaged row if its key can be read and it is not
+    /// a deletion, otherwise a finding.
     fn place(
         &self,
         opened: &Opened,
@@ -336,8 +336,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // The key is not certain, because it is not in the index. If another row has the same key, one of the
-        // two rows replaced the other.
+        // No index confirms the key, so it may be damaged, too. Therefore it is unknown whether a later row replaced this
+        // one, and the row counts as needed.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }

@@ -1,7 +1,7 @@
 //! Which bytes of a directory are damaged? Used by `tacho check` and `tacho repair`.
 //!
-//! Opens all files that the newest manifest names, takes no lock, and keeps the files open. A server may append, merge and
-//! remove files at the same time; the image keeps the state of one moment. Undamaged files are read row by row
+//! Opens all files that the newest manifest names, takes no lock, and keeps the files open. A server may append rows, and
+//! create and remove files, at the same time; the image keeps the state of one moment. Undamaged files are read row by row
 //! (`stream.rs`), damaged files with the code of a server start (`load.rs`, `scan.rs`).
 //!
 //! ```text
@@ -114,8 +114,8 @@ impl Image {
     }
 }
 
-/// Opens all files of the newest manifest. If a file was removed after the manifest was read, a newer manifest exists that does
-/// not name the file. The next attempt reads this newer manifest.
+/// Opens all files of the newest manifest. If a file was removed after the manifest was read, a newer manifest exists that
+/// lists the file as removed, or does not name it any more. The next attempt reads this newer manifest.
 fn hold(directory: &Path) -> Result<Held> {
     let mut last: Option<Held> = None;
     for _ in 0..ATTEMPTS_MAX {
@@ -166,7 +166,7 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
-/// A finding about `END`. Its entries are appended without a sync, so a power failure may damage the last ones.
+/// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last ones.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
     match end {

@@ -12,7 +12,7 @@ use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
 use super::super::quarantine::{self, Missing};
 use super::super::survey::Mismatch;
 
-/// Files of a directory that are not segments.
+/// Known names in a directory, apart from segments.
 const KNOWN: [&str; 7] = ["LOCK", FILE, BACKUP, LOST, end::FILE, "RESERVE", "quarantine"];
 
 /// Makes the names of files in findings.

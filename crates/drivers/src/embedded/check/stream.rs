@@ -29,7 +29,7 @@ pub struct Extent {
 /// Result of reading a file from the beginning to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walked {
-    /// All checksums match. Contains the CRC-32C of the file.
+    /// All checksums match. Contains the CRC-32C of the bytes up to [`Extent::end`].
     Sound(u32),
     /// The bytes at this offset are not the expected ones. The rows before the offset were handed out.
     Stopped { at: u64 },

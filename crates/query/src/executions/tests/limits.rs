@@ -36,7 +36,7 @@ shop h1 b trace=a2 base=2000 at=150 part=1 first=1
 ";
 
 #[test]
-fn parts_beyond_the_limit_are_not_joined_and_reported() {
+fn parts_beyond_the_limit_are_reported_and_not_joined() {
     let blocks = blocks(CUT);
     for (waiting, expected, self_ns) in
         [(2, vec![], 100), (1, vec![Incomplete::Parts { omitted: 1, limit: 1 }], 50)]
@@ -96,7 +96,7 @@ const fn any(limit: usize) -> Search {
     }
 }
 
-/// Traces with two segments without a parent. The first one is the entry; the other one takes longer.
+/// Traces that each have two segments without a parent. The first one is the entry; the other one takes longer.
 fn doubled(count: usize) -> Vec<SourceBlock> {
     let mut text = String::new();
     for nth in 1..=count {
@@ -132,7 +132,7 @@ fn traces_beyond_the_limit_of_one_request_id_are_reported() {
 }
 
 #[test]
-fn a_limit_is_told_with_its_number_and_a_remedy() {
+fn the_message_of_a_limit_has_its_number_and_a_remedy() {
     for (incomplete, begin) in [
         (
             Incomplete::Parts { omitted: 1, limit: 2 },

@@ -1,4 +1,4 @@
-//! Searches of traces: order, the call that matched, statuses. Refused calls.
+//! Searches for traces: order, the call that matched, statuses. Counts of refused calls.
 
 use super::*;
 use crate::executions::Match;

@@ -138,7 +138,7 @@ fn check_graph(seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
     }
 }
 
-/// Start, duration and outcome: of the trace's entry, or of its best call.
+/// A trace; then start, duration and outcome of its entry or of its best call.
 type Found = (TraceId, i64, u64, Outcome);
 
 fn expected(search: &Search, seeds: &[Seed], blocks: &[SourceBlock]) -> Vec<Found> {
@@ -188,7 +188,7 @@ fn check_search(search: &Search, seeds: &[Seed], blocks: &[SourceBlock], round_m
             (t.trace_id, start, duration, outcome)
         })
         .collect();
-    // Calls with equal keys may have other figures that differ.
+    // Only keys are compared: of several calls with equal keys, any may be found.
     let key = |(id, start, duration, _): &Found| (*id, search.order.key(*start, *duration, *id).0);
     let expected = expected(search, seeds, blocks);
     let keys = |found: &[Found]| found.iter().map(key).collect::<Vec<_>>();

@@ -141,8 +141,8 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
 }
 
 /// Counts samples in windows of `seconds` seconds, from the end of the range backwards. The result has a sample at the
-/// end of each window that has at least `n` more samples than the previous window. The value of the sample is the
-/// difference. The oldest complete window yields no sample, because it has no previous window.
+/// end of each window that has at least `n` more samples than the previous window, and at least one more. The value of the
+/// sample is the difference. The oldest complete window yields no sample, because it has no previous window.
 #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };

@@ -12,14 +12,14 @@ use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};
 
-/// Default radius. The paper measures errors of a few per cent for radius 1, and below 1 % from radius 10 on.
+/// Default radius. A larger radius costs more time and usually gives a smaller error.
 const RADIUS_DEFAULT: usize = 1;
 
-/// Limit on the matrix cells computed for one pair of windows, 8 bytes each.
+/// Limit on the matrix cells computed for one pair of windows at one resolution, 8 bytes each.
 const CELLS_MAX: usize = 50_000_000;
 
-/// Mean distance along the warp path. Compares each series of the first range vector with the only series of the
-/// second.
+/// Mean distance along the warp path. At each step, compares each series of the first range vector with the only series of the
+/// second that has samples.
 pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
@@ -50,7 +50,7 @@ pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// The samples of the only series that has samples.
+/// The finite samples of the only series that has any. An error if several series have some.
 fn only(
     walks: &mut [Walk<'_>],
     now: i64,

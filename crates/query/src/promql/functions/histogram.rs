@@ -85,7 +85,8 @@ fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Memb
     Ok(groups)
 }
 
-/// Interpolates linearly within the bucket that contains the rank. The lowest bucket starts at 0.
+/// Interpolates linearly within the bucket that contains the rank. The lowest bucket starts at 0 if its bound is positive;
+/// otherwise its bound is the result.
 fn quantile_of(q: f64, buckets: &mut [Bucket]) -> f64 {
     if q.is_nan() {
         return f64::NAN;

@@ -26,8 +26,8 @@ fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
     increase.add(last - first);
     let increase = increase.total();
     if increase > 0.0 && first >= 0.0 {
-        // A counter does not start below zero. Therefore the extrapolation ends at the time at which the counter would
-        // be zero.
+        // A counter does not start below zero. Therefore the extrapolation into the past stops at the time at which the
+        // counter would be zero.
         span.before = span.before.min(span.sampled * (first / increase));
     }
     Some((increase, span.factor()))

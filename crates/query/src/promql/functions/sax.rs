@@ -149,7 +149,7 @@ fn occurrences(word: &[u8], pattern: &[u8]) -> f64 {
 mod tests {
     use super::*;
 
-    /// The breakpoints of figure 5 of the paper, to two decimals.
+    /// The paper lists the breakpoints to two decimals.
     #[test]
     fn breakpoints_are_those_of_the_paper() {
         for (letters, expect) in [

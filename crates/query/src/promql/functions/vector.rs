@@ -53,8 +53,8 @@ pub fn absent_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     Ok(Value::Vector(settle(vec![row], Twins::Join)?))
 }
 
-/// The labels that the missing series must have: labels with a matcher for equality, unless another matcher of the same label
-/// follows. Prometheus has the same rule.
+/// The labels that the missing series must have, without the name: labels with a matcher for equality, unless another matcher of
+/// the same label follows. Prometheus has the same rule.
 fn labels_of_absent(nodes: &[&Node]) -> Result<Arc<Labels>, Error> {
     let [Node::Instant { selector, .. } | Node::Range { selector, .. }] = nodes else {
         return Ok(Arc::new(Labels::empty()));
@@ -80,8 +80,8 @@ pub fn sort_desc<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     sorted(call, |a, b| nan_last(a, b, |a, b| by_value(b, a)))
 }
 
-/// Sorts by the value at the first step, which is the only step of an instant query. The answer of a range query is
-/// sorted by labels.
+/// Sorts by value if there is only one step, as in an instant query. The answer of a range query is sorted by labels
+/// (`output.rs`).
 fn sorted<'d>(call: Call<'_, 'd>, order: impl Fn(&f64, &f64) -> Ordering) -> Result<Value<'d>, Error> {
     let steps = call.grid.count;
     let [rows] = call.take()?;

@@ -32,7 +32,7 @@ const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("^", BinaryOp::Power, POWER),
 ];
 
-/// Keywords that cannot be the name of a metric. All other keywords can.
+/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. All other keywords need neither.
 pub const RESERVED: [&str; 6] = ["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
 
 /// How messages name an operator.
@@ -121,7 +121,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// Parses the signs before a primary, the primary, and its modifiers.
+    /// Parses a primary with its modifiers, or a sign and its operand. The operand of a sign includes powers: `-2^2` is -4.
     fn operand(&mut self) -> Result<Expr<'t>, Error> {
         if !self.is("-") && !self.is("+") {
             return self.primary();

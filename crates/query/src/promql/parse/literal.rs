@@ -1,4 +1,4 @@
-//! What is the value of a number, duration or string? PromQL uses the literals of Go.
+//! What is the value of a number, duration or string? The rules are those of Prometheus, most of which come from Go.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_go() {
+    fn numbers_are_read_as_in_prometheus() {
         for (text, expect) in [
             ("0", 0.0),
             ("1.5", 1.5),

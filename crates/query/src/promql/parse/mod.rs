@@ -7,7 +7,8 @@
 //! brackets and lists of labels. `literal.rs` computes the values of numbers, durations and strings.
 //!
 //! The recursion depth is limited by [`Limits::nesting_max`] and [`Limits::operators_max`] together. Memory is
-//! proportional to the length of the text. The parser does not check patterns. It stops at the first error.
+//! proportional to the length of the text. The parser counts patterns, but does not check their syntax. It stops at the
+//! first error.
 
 mod expression;
 mod lexer;
@@ -119,7 +120,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// Counts an operator, which is the next token.
+    /// Counts an operator. An error has the place of the next token.
     fn count_operator(&mut self) -> Result<(), Error> {
         self.operators += 1;
         self.check_limit("operators", self.operators, self.limits.operators_max)

@@ -165,7 +165,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Writes a duration of whole milliseconds with units, and any other duration as seconds.
+/// Writes a duration or time: with units if it is a whole number of milliseconds other than 0, otherwise in seconds.
 struct Span(i64);
 
 impl fmt::Display for Span {

@@ -16,7 +16,7 @@ import java.util.stream.LongStream;
  * figures.py} reads the line.
  */
 public final class Observed {
-    /** Time for all threads to reach their start. */
+    /** Time to start all threads before the first bin begins. */
     private static final long START_NANOS = 20_000_000;
 
     /**

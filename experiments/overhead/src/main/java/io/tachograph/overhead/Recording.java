@@ -36,7 +36,10 @@ final class Recording {
         }
     }
 
-    /** A trace is counted in the bin in which it ends. */
+    /**
+     * A trace is counted in the bin in which it ends. Traces before the first bin or after the last
+     * one are counted in that bin.
+     */
     void add(long start, long end) {
         if (end - binEnd >= 0) {
             move(end);

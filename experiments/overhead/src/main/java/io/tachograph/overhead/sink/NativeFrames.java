@@ -91,7 +91,7 @@ final class NativeFrames implements Receiver {
         }
     }
 
-    /** Counts enters and exits in a DATA frame. The position of the body is after the frame number. */
+    /** Counts enters and exits in a DATA frame. The caller has already read the frame number from the body. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

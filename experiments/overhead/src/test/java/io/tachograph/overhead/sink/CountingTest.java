@@ -20,7 +20,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.zip.DeflaterOutputStream;
 
-/** Tests that every call is counted once, and that undecodable bytes become a fault. */
+/** Tests that every call is counted once, and that undecodable bytes are refused or become a fault. */
 class CountingTest {
     private static final String EXECUTION = "kieker.common.record.controlflow.OperationExecutionRecord";
     private static final String BEFORE = "kieker.common.record.flow.trace.operation.BeforeOperationEvent";
