@@ -7,6 +7,7 @@ is proportional to the size. Processor time is valid on a busy machine, too; wal
 
 import argparse
 import json
+import os
 import shutil
 import threading
 import time
@@ -36,7 +37,10 @@ Curve = dict
 
 
 def exponent(points: list[tuple[float, float]]) -> float:
-    """The slope of the costs over the sizes, both as logarithms."""
+    """The slope of the costs over the sizes, both as logarithms. A cost below one tick of the clock (0) has none, so it is left out."""
+    points = [(size, cost) for size, cost in points if cost > 0]
+    if len(points) < 2:
+        return float("nan")
     return linear_regression([log(size) for size, _ in points], [log(cost) for _, cost in points]).slope
 
 
@@ -134,10 +138,10 @@ def _by_cores(system: Tacho) -> list[tuple[float, float]]:
                 times.append((time.perf_counter() - began) * 1e3)
         return round(median(times[1:]), 1)
 
-    two = wall()
+    cores, all_cores = len(os.sched_getaffinity(0)), wall()
     system.stop()
     on_one_core(system.start)
-    return [(1, wall()), (2, two)]
+    return [(1, wall()), (cores, all_cores)]
 
 
 def of_runs(paths: list[Path]) -> list[Curve]:

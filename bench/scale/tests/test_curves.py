@@ -1,5 +1,6 @@
 """Tests of the growth of costs."""
 
+from math import isnan
 from unittest import TestCase
 
 from ..curves import exponent, report
@@ -10,6 +11,10 @@ class TestCurves(TestCase):
         for power in (0.0, 0.5, 1.0, 2.0):
             points = [(size, 3.0 * size**power) for size in (1, 2, 8, 50)]
             self.assertAlmostEqual(exponent(points), power)
+
+    def test_costs_below_one_tick_are_left_out(self) -> None:
+        self.assertAlmostEqual(exponent([(1, 0.0), (2, 2.0), (4, 4.0)]), 1.0)
+        self.assertTrue(isnan(exponent([(1, 0.0), (2, 2.0)])))
 
     def test_the_table_has_all_points(self) -> None:
         curve = {"title": "write, by series", "unit": "CPU s", "points": [(120, 0.2), (1_000, 1.5)], "exponent": 0.95}

@@ -25,6 +25,8 @@ pub struct Totals {
     pub ended_processes: u64,
     /// Crashes while a store was opened.
     pub during_open: u64,
+    /// Stops in order.
+    pub stops: u64,
     pub acknowledged_frames: u64,
     pub acknowledged_records: u64,
     /// Connections of agents to the recorder, and those that ended before all frames were acknowledged.
@@ -56,7 +58,7 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), \
+            "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), {} stops, \
              {} acknowledged records in {} frames, {} connections ({} cut), {} merges, {} deletions, \
              {} damages (reported in {} seeds), {} lost, {} doubled, {:.2} simulated hours",
             self.seeds,
@@ -64,6 +66,7 @@ impl fmt::Display for Totals {
             self.power_failures,
             self.ended_processes,
             self.during_open,
+            self.stops,
             self.acknowledged_records,
             self.acknowledged_frames,
             self.connections,

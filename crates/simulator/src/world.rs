@@ -57,6 +57,8 @@ pub struct World {
     trace: bool,
     /// Whether any operation of the disk may have failed.
     disk_failed: bool,
+    /// If the last process was stopped in order: for each agent, the last frame that its store had.
+    stopped: Option<Vec<u64>>,
 }
 
 impl World {
@@ -72,6 +74,7 @@ impl World {
             clock: Arc::default(),
             trace,
             disk_failed: false,
+            stopped: None,
         };
         world.clock.set(world.now);
         world
@@ -138,6 +141,7 @@ impl World {
             seal_bytes: [4_000, 8_000, 30_000][self.random.below(3) as usize],
             open_bytes_max: 200_000,
             seal_age: Duration::from_millis(500),
+            stop_journal_bytes: [0, 3_000, 64 << 20][self.random.below(3) as usize],
             flush_wait_first: Duration::from_millis(1),
             flush_wait_max: Duration::from_millis(20),
             disk,
@@ -198,6 +202,7 @@ impl World {
         self.disk_failed |= life.faults != Faults::default();
         self.disk.stop_after(life.operations);
         let open = self.open(totals).await?;
+        self.check_stopped(&open)?;
         self.reconnect(&open, totals)?;
         self.finish_deletions(&open).await?;
         self.check(&open, totals).await?;
@@ -209,8 +214,47 @@ impl World {
                 return Err(End::Crash);
             }
         }
+        if self.random.one_in(2) {
+            self.stop(&open, totals).await?;
+        }
         let upkeep = open.store.stats().upkeep;
         totals.merges += upkeep.merges;
+        Ok(())
+    }
+
+    /// Stops the process in order. It may leave journals to the next one. Some disks fail shortly before.
+    async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
+        if self.random.one_in(2) {
+            self.disconnect(open, totals).await?;
+            self.disk_failed = true;
+            self.disk.set_faults(Faults { sync: 1, cut: 1, ..Faults::default() });
+            let sent = self.send(open, totals).await;
+            self.disk.set_faults(Faults::default());
+            sent?;
+        }
+        self.disconnect(open, totals).await?;
+        let flushes = self.random.one_in(3);
+        let work = async { if flushes { open.store.close().await } else { open.store.stop().await } };
+        match until_stop(&self.disk, work).await? {
+            Ok(()) => {
+                totals.stops += 1;
+                let acked = |agent: &Agent| open.store.session_acked(agent.session);
+                self.stopped = Some(self.agents.iter().map(acked).collect());
+            }
+            Err(error) => self.accept(&error)?,
+        }
+        Ok(())
+    }
+
+    /// Checks that frames that were refused before a stop in order do not come back.
+    fn check_stopped(&mut self, open: &Open) -> Result<(), Failure> {
+        for (agent, before) in self.agents.iter().zip(self.stopped.take().unwrap_or_default()) {
+            let (session, stored) = (agent.session, open.store.session_acked(agent.session));
+            if stored > before {
+                let text = format!("session {session}: frame {before} before the stop, {stored} after it");
+                return Err(Failure::Invented { text });
+            }
+        }
         Ok(())
     }
 
@@ -218,6 +262,7 @@ impl World {
     async fn end(&mut self, totals: &mut Totals) -> Result<(), End> {
         for round in 0..3 {
             let open = self.open(totals).await?;
+            self.check_stopped(&open)?;
             self.reconnect(&open, totals)?;
             self.finish_deletions(&open).await?;
             open.driver.set_quiet(true);

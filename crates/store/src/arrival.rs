@@ -201,9 +201,10 @@ impl Arrival {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
 
-    /// Number of series of samples, with those that have none.
-    pub fn sample_series(&self) -> usize {
-        self.batch.samples.len()
+    /// Number of series of all kinds, with those that have no records.
+    pub fn series_count(&self) -> usize {
+        let Batch { samples, entries, executions, .. } = &*self.batch;
+        samples.len() + entries.len() + executions.len()
     }
 
     /// Series that have entries.

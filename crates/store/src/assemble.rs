@@ -101,13 +101,13 @@ impl State {
         budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
         let chunks = Arc::new(Budget::new(options.chunks_max));
         chunks.add(recovered.generations.sealed.iter().map(|g| g.window_changes).sum());
+        let journal_bytes = AtomicU64::new(recovered.generations.journal_bytes());
         let generations = Arc::new(Guarded::new(recovered.generations));
         let changes = Arc::new(Changes::new(&options.policies));
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;
-        let (generations_of_space, journal_bytes) = (generations.clone(), AtomicU64::default());
-        let space =
-            Arc::new(RecordSpace { space, generations: generations_of_space, reserve_bytes, journal_bytes });
+        let of_space = generations.clone();
+        let space = Arc::new(RecordSpace { space, generations: of_space, reserve_bytes, journal_bytes });
         let clock =
             TrustedClock::new(wall.clone(), options.since_boot, options.clock_bounds, recovered.clock_last);
         Self {

@@ -31,6 +31,9 @@ pub enum Change {
     Samples,
     /// Only the chunks that hold them, and so which summaries a read returns.
     Chunks,
+    /// Only the headers of chunks, and so how many samples a read estimates in a time. A chunk with late samples also counts
+    /// between these and its other samples.
+    Counts,
 }
 
 /// The changes of a store. All questions and reports take microseconds.
@@ -50,6 +53,7 @@ struct Logs {
     last: u64,
     samples: Log,
     chunks: Log,
+    counts: Log,
 }
 
 impl Changes {
@@ -87,16 +91,21 @@ impl Changes {
         self.joined.get()
     }
 
-    /// The changed intervals within `range`, of all changes after the number `after`. With [`Change::Chunks`], changes of either
-    /// kind. They ascend.
+    /// The changed intervals within `range`, of all changes after the number `after`. With [`Change::Chunks`], also changes of
+    /// samples; with [`Change::Counts`], of all kinds. They ascend.
     pub fn since(&self, after: u64, range: TimeRange, kind: Change) -> Vec<TimeRange> {
         let logs = self.lock();
         if logs.last <= after {
             return Vec::new();
         }
         let mut found: Vec<TimeRange> = logs.samples.since(after, range).collect();
-        if kind == Change::Chunks {
-            found.extend(logs.chunks.since(after, range));
+        let others: &[&Log] = match kind {
+            Change::Samples => &[],
+            Change::Chunks => &[&logs.chunks],
+            Change::Counts => &[&logs.chunks, &logs.counts],
+        };
+        found.extend(others.iter().flat_map(|log| log.since(after, range)));
+        if !others.is_empty() {
             found.sort_unstable_by_key(|interval| interval.start);
         }
         found
@@ -114,6 +123,7 @@ impl Changes {
         let joined = match kind {
             Change::Samples => logs.samples.set(range, number),
             Change::Chunks => logs.chunks.set(range, number),
+            Change::Counts => logs.counts.set(range, number),
         };
         self.joined.add(joined as u64);
     }
@@ -223,6 +233,10 @@ mod tests {
         assert_eq!(since(1, Change::Samples), [range(15, 20)]);
         assert_eq!(since(1, Change::Chunks), [range(0, 12), range(15, 20)]);
         assert_eq!(since(3, Change::Chunks), []);
+        changes.report(Change::Counts, range(0, 40));
+        assert_eq!(since(3, Change::Chunks), []);
+        assert_eq!(since(3, Change::Counts), [range(0, 40)]);
+        assert_eq!(since(2, Change::Counts), [range(0, 12), range(0, 40)]);
         assert_eq!(changes.since(0, range(16, 16), Change::Samples), [range(15, 20)]);
         assert_eq!(changes.since(0, range(31, 40), Change::Samples), []);
     }

@@ -67,7 +67,7 @@ pub enum Seal {
 
 /// Limit on the bytes that one sync commits. It bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// A group with this many series of samples takes no further batch. It bounds the wait of the next group.
+/// A group with this many series takes no further batch. Apart from its last batch, which may have a million, a group is small.
 const GROUP_SERIES_MAX: usize = 16_384;
 /// A batch with more series is large.
 const SMALL_SERIES_MAX: usize = 4_096;
@@ -169,11 +169,11 @@ impl Committer {
     /// Commits a batch and all batches that wait after it.
     fn gather_and_commit(&mut self, first: Append) {
         let (mut waiting, mut seal) = (Turns::default(), None);
-        waiting.push(is_large(&first), first);
+        waiting.push(is_large(&first.arrival), first);
         loop {
             while seal.is_none() {
                 match self.receiver.try_recv() {
-                    Ok(Command::Append(append)) => waiting.push(is_large(&append), append),
+                    Ok(Command::Append(append)) => waiting.push(is_large(&append.arrival), append),
                     Ok(Command::Seal(reply)) => seal = Some(reply),
                     Err(_) => break,
                 }
@@ -184,7 +184,7 @@ impl Committer {
                 && series < GROUP_SERIES_MAX
                 && let Some(append) = waiting.next()
             {
-                series += append.arrival.sample_series();
+                series += append.arrival.series_count();
                 self.admit(append, &mut group);
             }
             self.commit(group);
@@ -407,8 +407,8 @@ fn seal_bytes(options: &Options, series: usize) -> usize {
 }
 
 /// Whether a batch takes some milliseconds. The frames of an agent are never large, so they stay in order.
-fn is_large(append: &Append) -> bool {
-    append.arrival.origin.is_none() && append.arrival.sample_series() > SMALL_SERIES_MAX
+fn is_large(arrival: &Arrival) -> bool {
+    arrival.origin.is_none() && arrival.series_count() > SMALL_SERIES_MAX
 }
 
 /// The answer to a batch with frames that were stored before; `None` for a new batch.
@@ -461,7 +461,23 @@ pub fn closed() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use tacho_model::{Batch, EntrySeries, ExecutionSeries, SampleSeries};
+
     use super::*;
+
+    #[test]
+    fn series_of_all_kinds_make_a_batch_large() {
+        let labels = || Arc::new(Labels::empty());
+        let entries = vec![EntrySeries { labels: labels(), entries: Vec::new() }; SMALL_SERIES_MAX - 1];
+        let executions =
+            vec![ExecutionSeries { labels: labels(), operations: Vec::new(), segments: Vec::new() }];
+        let small = Batch { entries, executions, ..Batch::default() };
+        let samples = vec![SampleSeries { labels: labels(), samples: Vec::new() }];
+        let large = Batch { samples, ..small.clone() };
+        let is_large = |batch: &Batch, origin| is_large(&Arrival::new(Arc::new(batch.clone()), origin));
+        assert!(!is_large(&small, None) && is_large(&large, None));
+        assert!(!is_large(&large, Some(Origin::one(1, 1))), "frames of an agent stay in order");
+    }
 
     #[test]
     fn generations_grow_with_their_series_within_the_memory_budget() {

@@ -163,7 +163,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
 
 /// Puts the chunks of a generation into the driver. Returns their counts.
 async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
-    let groups = home::shares(&flusher.index.read(), generation).into_iter().map(Work::Group);
+    let groups = home::shares(generation, || flusher.index.read()).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
     let mut added = [Stored::default(); 3];
     let chunk_values = flusher.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
@@ -261,7 +261,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) -> Result<()> {
 /// Puts the series rows of the groups whose series of samples are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
-    let newcomers = home::newcomers(&flusher.index.read(), generation);
+    let newcomers = home::newcomers(generation, || flusher.index.read());
     if newcomers.is_empty() {
         return Ok(());
     }
@@ -349,6 +349,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
     generation.times.iter().for_each(|times| flusher.changes.report(Change::Chunks, times));
+    flusher.changes.report(Change::Counts, generation.times.hull());
     flusher.budget.release(generation.bytes);
     flusher.chunks.release(generation.window_changes);
     flusher.counters.flushes.add(1);

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::arrival::Arrival;
 use crate::journal::Lack;
 use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
+use crate::mutation::Mutation;
 use crate::scatter::CHUNK_BYTES;
 use crate::spans::Spans;
 
@@ -172,8 +173,8 @@ impl Generations {
     /// Whether a stop may leave all records in their journals: they have at most `bytes_max`, and none must be cut first.
     pub fn may_stay(&self, bytes_max: u64) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
-        self.journal_bytes() <= bytes_max
-            && !sealed.chain(&self.active).any(|generation| generation.journal.cut)
+        let is_cut = |generation: &Generation| generation.journal.cut && !Mutation::StopKeepsRefused.is_on();
+        self.journal_bytes() <= bytes_max && !sealed.chain(&self.active).any(is_cut)
     }
 
     /// The last generation that waits for its flush; 0 if there is none.

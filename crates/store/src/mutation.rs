@@ -50,6 +50,7 @@ mutations! {
     RetentionTooShort: "retention deletes records before their time",
     FailedMarkNotCut: "a torn mark stays in the journal",
     BrokenJournalNotCut: "the next journal begins while the broken one still has refused batches",
+    StopKeepsRefused: "a stop keeps a journal that still has refused batches",
     FailedSegmentMarkNotCut: "a torn mark stays in the segment",
     FailedSealNotCut: "the remains of a failed seal (a part of the index) stay in the segment",
     ManifestNotRewritten: "a manifest whose write failed is not written again before the next row",

@@ -35,6 +35,12 @@ impl Spans {
         self.0 = joined;
     }
 
+    /// From the first to the last time; an empty range if there are none.
+    pub fn hull(&self) -> TimeRange {
+        let (first, last) = (self.0.first(), self.0.last());
+        first.zip(last).map_or(TimeRange::new(1, 0), |(first, last)| TimeRange::new(first.start, last.end))
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = TimeRange> {
         self.0.iter().copied()
     }
@@ -69,6 +75,8 @@ mod tests {
         let recent = [range(1_000, 1_001), range(500, 500), range(1_001, 1_002), range(1_009, 1_010)];
         assert_eq!(spans(recent), [range(500, 500), range(1_000, 1_010)]);
         assert_eq!(spans([range(20, 20), range(10, 10)]), [range(10, 10), range(20, 20)]);
+        assert_eq!(Spans(spans([range(20, 21), range(9, 10)])).hull(), range(9, 21));
+        assert!(Spans::default().hull().is_empty());
         assert_eq!(spans([range(19, 19), range(10, 10)]), [range(10, 19)]);
         assert_eq!(spans([range(0, 5), range(20, 30), range(4, 21)]), [range(0, 30)]);
         assert_eq!(spans([range(5, 4)]), []);

@@ -447,13 +447,17 @@ impl Store {
     /// `stop_journal_bytes`. Otherwise flushes all records.
     ///
     /// # Errors
-    /// Like [`Store::flush`].
+    /// Like [`Store::flush`]. None if the records stay in the journals.
     pub async fn stop(&self) -> Result<()> {
         self.closed.store(true, Ordering::Relaxed);
         if !self.reader.generations.read().may_stay(self.intake.options.stop_journal_bytes) {
             return self.flush().await;
         }
-        self.driver.put(vec![keys::clock_row(self.clock.latest())]).await
+        // Each flush writes this row, too, so a stop does not need it.
+        if let Err(error) = self.driver.put(vec![keys::clock_row(self.clock.latest())]).await {
+            tracing::warn!(%error, "cannot store the time of the clock, the journals keep all records");
+        }
+        Ok(())
     }
 
     /// Checks whether a batch would be accepted, except for the memory budget.

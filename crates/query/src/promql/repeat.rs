@@ -27,6 +27,8 @@ use super::plan::Plan;
 pub struct Reach {
     pub before: i64,
     pub after: i64,
+    /// The shortest window of a selector.
+    pub window_min: i64,
     /// Whether the last digit of the result also depends on the chunks that hold the samples, because summaries of chunks are
     /// read.
     pub uses_summaries: bool,
@@ -60,9 +62,10 @@ const OF_STEPS: [&str; 13] = [
 ];
 
 impl Reach {
-    /// Whether there are samples between the steps on which no result depends.
+    /// Whether a selector has samples between its windows on which no result depends. The windows of another selector may
+    /// cover their times.
     pub const fn has_gaps(&self, step: i64) -> bool {
-        step > self.before.saturating_add(self.after)
+        step > self.window_min
     }
 
     /// `None` if results must not be kept.
@@ -78,9 +81,13 @@ impl Reach {
             };
             let Modifiers { at: None, offset } = selector.modifiers else { return None };
             let (before, after) = (offset.checked_add(window)?, offset.checked_neg()?);
-            let (before, after) =
-                reach.map_or((before, after), |reach| (before.max(reach.before), after.max(reach.after)));
-            reach = Some(Self { before, after, uses_summaries: false });
+            let of_one = Self { before, after, window_min: window, uses_summaries: false };
+            reach = Some(reach.map_or(of_one, |reach| Self {
+                before: before.max(reach.before),
+                after: after.max(reach.after),
+                window_min: window.min(reach.window_min),
+                uses_summaries: false,
+            }));
         }
         let uses_summaries = plan.selectors().iter().any(|selection| selection.windows.is_some());
         reach.map(|reach| Self { uses_summaries, ..reach })
@@ -179,22 +186,34 @@ mod tests {
 
     #[test]
     fn the_reach_covers_all_selectors() {
-        let exact = |before, after| Reach { before, after, uses_summaries: false };
-        let summed = |before, after| Reach { uses_summaries: true, ..exact(before, after) };
+        let exact = |before, after, window_min| Reach { before, after, window_min, uses_summaries: false };
+        let summed =
+            |before, after, window_min| Reach { uses_summaries: true, ..exact(before, after, window_min) };
         for (text, minutes) in [
-            ("up", exact(5, 0)),
-            ("up offset 1h", exact(65, -60)),
-            ("up offset -1h", exact(-55, 60)),
-            ("rate(a_total[10m])", exact(10, 0)),
-            ("rate(a_total[10m] offset -2m) / b", exact(8, 2)),
-            ("sum by (x) (avg_over_time(a[30m])) > 3", summed(30, 0)),
-            ("max(max_over_time({__name__=~'a|b', h='1'}[1m])) by (__name__)", summed(1, 0)),
-            ("histogram_quantile(0.9, sum by (le) (rate(h_bucket[5m])))", exact(5, 0)),
-            ("topk(3, a) or absent(b) + time()", exact(5, 0)),
+            ("up", exact(5, 0, 5)),
+            ("up offset 1h", exact(65, -60, 5)),
+            ("up offset -1h", exact(-55, 60, 5)),
+            ("rate(a_total[10m])", exact(10, 0, 10)),
+            ("rate(a_total[10m] offset -2m) / b", exact(8, 2, 5)),
+            ("sum by (x) (avg_over_time(a[30m])) > 3", summed(30, 0, 30)),
+            ("max(max_over_time({__name__=~'a|b', h='1'}[1m])) by (__name__)", summed(1, 0, 1)),
+            ("histogram_quantile(0.9, sum by (le) (rate(h_bucket[5m])))", exact(5, 0, 5)),
+            ("topk(3, a) or absent(b) + time()", exact(5, 0, 5)),
         ] {
-            let Reach { before, after, uses_summaries } = minutes;
-            let expect = Reach { before: before * MINUTE, after: after * MINUTE, uses_summaries };
+            let Reach { before, after, window_min, uses_summaries } = minutes;
+            let (before, after, window_min) = (before * MINUTE, after * MINUTE, window_min * MINUTE);
+            let expect = Reach { before, after, window_min, uses_summaries };
             assert_eq!(reach(text), Some(expect), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_selector_with_a_short_window_has_gaps() {
+        for (text, window) in
+            [("a", 5), ("a offset 1h", 5), ("rate(a[5m]) / avg_over_time(b[1h])", 5), ("a + rate(b[1m])", 1)]
+        {
+            let reach = reach(text).unwrap();
+            assert!(!reach.has_gaps(window * MINUTE) && reach.has_gaps(window * MINUTE + 1), "{text}");
         }
     }
 

@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use tacho_model::NAME;
 
-use crate::index::Index;
+use crate::index::{Index, SERIES_AT_ONCE};
 
-/// Number of series that are read under one lock of the index.
-const SERIES_AT_ONCE: usize = 1_024;
 /// The rank of a name that a series does not have. It is below all others.
 const ABSENT: u32 = 0;
 

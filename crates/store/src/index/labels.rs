@@ -8,8 +8,8 @@ use super::pairs::PairNumber;
 use super::{Index, SeriesNumber};
 use crate::guarded::Guarded;
 
-/// Number of series whose labels are made under one lock of the index. The lock is held for about 0.2 ms.
-const SERIES_AT_ONCE: usize = 1_024;
+/// Number of series that are read under one lock of the index. The lock is held for at most about 0.2 ms.
+pub const SERIES_AT_ONCE: usize = 1_024;
 /// Labels that adjacent series have in common are shared from this number of bytes on. Below it, copies take less time.
 const COMMON_BYTES_MIN: usize = 1_024;
 

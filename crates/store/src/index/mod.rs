@@ -28,7 +28,7 @@ use tacho_model::{Kind, LabelError, Labels, SeriesId};
 pub use admission::{Admission, Bounds};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
-pub use labels::labels_of_all;
+pub use labels::{SERIES_AT_ONCE, labels_of_all};
 pub use numbers::{Numbers, SeriesNumber, as_number, id_at};
 pub use select::{find, select, select_any};
 

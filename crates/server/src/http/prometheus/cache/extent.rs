@@ -98,7 +98,7 @@ impl Extent {
     pub fn usable_whole(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let is_within = asked.first >= self.steps.first && asked.last <= self.steps.last;
         let range = TimeRange::new(asked.first, asked.last);
-        let changed = self.changed(range, (changes, Change::Chunks), expired)?;
+        let changed = self.changed(range, (changes, Change::Counts), expired)?;
         (is_within && changed.is_empty()).then_some(Usable { steps: *asked, missing: None })
     }
 

@@ -413,11 +413,46 @@ async fn downsampled_samples_between_the_windows_are_noted() {
         model.store.append(Batch { samples: vec![series], ..Batch::default() }, None).await.unwrap();
         model.store.flush().await.unwrap();
     }
-    let panel = (0, 7_200, 1_800);
-    let first = model.ask(panel, end, true).await;
+    // The windows of the last two cover the times between the windows of `a`.
+    let queries = ["a", "rate(a[5m]) + avg_over_time(b[1h])", "a offset 1m + max_over_time(b[90m])"];
+    let times = format!("start={}&end={end}&step=1800", end - 7_200);
+    let not_cached = format!("{times}&cache=false");
+    let mut first = Vec::new();
+    for query in queries {
+        first.push(model.get("query_range", query, &times).await);
+    }
     model.store.merge_all().await.unwrap();
+    for (query, first) in queries.iter().zip(first) {
+        let without = model.get("query_range", query, &not_cached).await;
+        assert_ne!(without, first, "{query}: there is a note");
+        for _ in 0..2 {
+            assert_eq!(model.get("query_range", query, &times).await, without, "{query}");
+        }
+    }
+    model.store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_chunk_with_late_samples_counts_between_them_for_the_limit_of_a_token() {
+    // Without the chunk of the late sample, 65 samples count. With it, at least 8 more.
+    let model = Model::limited(43, Policies::default(), Some(70)).await;
+    let now = model.now();
+    let append = async |times: Vec<i64>| {
+        let batch = Batch { samples: vec![samples("1", times)], ..Batch::default() };
+        model.store.append(batch, None).await.unwrap();
+    };
+    append((now - 10 * HOUR..now).step_by(60).collect()).await;
+    model.store.flush().await.unwrap();
+    let (panel, end) = ((0, HOUR, 60), now - 3 * HOUR);
+    let (first, _) = model.ask(panel, end, true).await;
+    assert_eq!(first, StatusCode::OK);
+    append(vec![now - 6 * HOUR + 1]).await;
+    append((now..now + 100).collect()).await;
+    assert_eq!(model.ask(panel, end, true).await.0, StatusCode::OK);
+    assert_eq!(model.uses()[0], 1, "nothing of the range has changed");
+    model.store.flush().await.unwrap();
     let without = model.ask(panel, end, false).await;
-    assert_ne!(without, first, "there is a note");
+    assert_eq!(without.0, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(model.ask(panel, end, true).await, without);
     model.store.close().await.unwrap();
 }
@@ -447,7 +482,7 @@ fn with_points(points: usize) -> [Series; 1] {
 }
 
 fn keep(cache: &ResultCache, key: &Key, points: usize) {
-    let reach = Reach { before: 1, after: 0, uses_summaries: false };
+    let reach = Reach { before: 1, after: 0, window_min: 1, uses_summaries: false };
     let steps = Steps { first: 0, last: 0, step: 1 };
     cache.keep(key, &with_points(points), |series| Extent {
         steps,
