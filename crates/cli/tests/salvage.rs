@@ -70,6 +70,13 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
         assert!(code == Some(1) && stderr.contains(&format!("cannot listen on {key} {address}")), "{stderr}");
         assert!(found() == before, "{stderr}");
     }
+    let at = ["serve", "--http", &address, "--records", &address, "--data", data.to_str().unwrap()];
+    let (code, _, stderr) = run(&at);
+    assert!(
+        code == Some(2) && stderr.contains(&format!("both {address}: each needs its own port")),
+        "{stderr}"
+    );
+    assert!(found() == before, "{stderr}");
     let server = Server::start(&data);
     assert!(found() != before, "the start changed nothing");
     assert_eq!(server.stop().code(), Some(0));

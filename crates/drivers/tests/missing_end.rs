@@ -212,6 +212,39 @@ async fn the_rest_of_an_acknowledged_batch_is_copied_before_the_cut_that_an_oper
 }
 
 #[tokio::test]
+async fn a_start_that_an_operator_permits_may_stop_at_each_operation() {
+    let mut bench = Bench::quick();
+    let (files, ends) = three_batches(&bench).await;
+    let length = ends[3] - MARK_BYTES - 10;
+    let damaged = &files[&bench.segments()[0]][..length];
+    let mut stop = 0;
+    loop {
+        bench.disk = FaultyDisk::default();
+        bench.disk.set_sync_skipped(true);
+        cut(&bench, &files, length);
+        std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+        let is_whole = bench.starts_within(stop).await;
+        if !is_whole {
+            let place = format!("stop at operation {stop}");
+            let driver = bench.try_open().await.unwrap_or_else(|error| panic!("{place}: {error}"));
+            assert!(keys(&driver).await.starts_with(&[1, 2]), "{place}");
+        }
+        let is_copy = |name: &String| {
+            let offset = name.strip_prefix("00000001.segment.torn-").and_then(|text| text.parse().ok());
+            let copy = std::fs::read(bench.directory.path().join("quarantine").join(name)).unwrap();
+            offset.is_some_and(|offset: usize| offset <= ends[2] && copy == damaged[offset..])
+        };
+        let copies = notes(&bench);
+        assert!(copies.iter().any(is_copy), "stop at operation {stop}: {copies:?}");
+        if is_whole {
+            break;
+        }
+        stop += 1;
+        assert!(stop < OPERATIONS_MAX, "the start never ends");
+    }
+}
+
+#[tokio::test]
 async fn a_failed_record_of_the_end_affects_no_row() {
     let bench = Bench::quick();
     let driver = bench.open().await;

@@ -71,7 +71,7 @@ impl<'d> Locked<'d> {
             refuse_emptied(&journal)?;
         }
         let surveyed = Surveyed::read(&chunks).await?;
-        // A refused start changes nothing.
+        // A start that is refused here has changed nothing but the lock file.
         refuse_gaps(surveyed.driver(), &journal).await?;
         let driver = Arc::new(surveyed.open().await?);
         let store = Store::open(driver, &journal, options, clock).await?;

@@ -1,10 +1,10 @@
-//! Memory budget of all request bodies that are being read, queued, decoded, or written to disk.
+//! Memory budgets of request bodies that are being read, queued, decoded, or written to disk, and of the records of frames.
 //!
-//! Each body takes at most a fixed multiple of its bytes (`tacho_ingest::budget`). This module limits the total. A request
-//! gets 503 with Retry-After in two cases: there is no memory for its body, or a write got neither a permit nor memory for its
-//! records within [`PATIENCE`].
+//! The records of a body take at most a constant plus a fixed multiple of its bytes (`tacho_ingest::budget`). This module limits
+//! the total. A request gets 503 with Retry-After if there is no memory for its body, or if a write waits longer than
+//! [`PATIENCE`] for a permit, or for memory for its records.
 //!
-//! Path of one record: `http/body.rs` reads the body of a write or of a form with a [`Hold`] on its bytes. `http/write.rs` and
+//! Path of one record: `http/body.rs` reads the body of a request with a [`Hold`] on its bytes. `http/write.rs` and
 //! `http/import.rs` decode the body with a second [`Hold`] on the records. The second one is reduced to the real size of the
 //! records, and kept until they are on disk.
 
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const WRITES_MAX: usize = 16;
 /// Size limit of bodies other than writes, far above any PromQL query that a user or Grafana sends in a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
-/// How long a write waits for a permit and for memory.
+/// How long a write waits for a permit, and then again for memory.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Value of Retry-After, seconds.
 pub const RETRY_AFTER: u64 = 1;
@@ -38,7 +38,7 @@ pub enum Busy {
     Writes,
 }
 
-/// The limits on all writes together.
+/// The limits on all request bodies together.
 pub struct Decoding {
     turns: Arc<Semaphore>,
     bodies: Pool,
@@ -159,7 +159,7 @@ impl Frames {
 pub struct FrameRoom(OwnedSemaphorePermit);
 
 impl FrameRoom {
-    /// Reduces the reservation to the real size of the frame's records.
+    /// Reduces the reservation to the size of the frame and the real size of its records.
     pub fn keep(&mut self, frame_bytes: usize, batch: &Batch) {
         shrink(Some(&mut self.0), frame_bytes + batch_bytes(batch));
     }

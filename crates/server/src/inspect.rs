@@ -1,4 +1,4 @@
-//! Reports the content of a store: series, chunks, columns and their codecs, bytes per record.
+//! Reports the content of a store: series, chunks, columns and their codecs, bytes, records.
 //!
 //! Reads only the headers of chunks, and decodes no column.
 

@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod listen;
 pub mod metrics;
 mod notices;
+mod port;
 pub mod read;
 mod received;
 pub mod record_types;
@@ -29,7 +30,7 @@ pub mod tls;
 mod upgrade;
 mod versioned;
 
-/// The files next to the segments, for the fuzz targets only.
+/// The readers of the files `tokens`, `probes.json` and `record_types.json`, for the fuzz targets only.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::access::file::read_again as tokens;

@@ -2,14 +2,14 @@
 //!
 //! The order of the start matters: first the checks that may refuse the start and change nothing but the lock file (TLS files,
 //! the lock, the rules for probes, the ports), then the store (which recovers the directory), then the listeners, then the line
-//! with their addresses. Until the store is open, connections are refused. Shutdown stops the listeners first, then the store.
+//! with their addresses. Until the store is open, connections are closed at once. Shutdown stops the listeners first, then the
+//! store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tacho_model::Clock;
-use tokio::net::{TcpListener, TcpSocket};
 
 use crate::access::Gate;
 use crate::clock::SystemClock;
@@ -19,6 +19,7 @@ use crate::data_directory::Locked;
 use crate::http::{self, App};
 use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
+use crate::port::Port;
 use crate::record_types::RecordTypes;
 use crate::tls::{self, Tls, TlsError};
 use crate::{access, notices, selfwatch, shutdown};
@@ -65,14 +66,14 @@ pub async fn run<S: Future<Output = ()>>(
     let failed = |source| ServeError::Open { data: config.data.clone(), source };
     let locked = Locked::acquire(&config.data).map_err(failed)?;
     control::check(&config.data)?;
-    let http_port = Port::bind("http", config.http)?;
-    let records_port = Port::bind("records", config.records)?;
+    let http_port = Port::reserve("http", config.http)?;
+    let records_port = Port::reserve("records", config.records)?;
     let (store, _lock) = locked.open(config.history.options(), clock.clone()).await.map_err(failed)?;
     let gate = gate(&config, metrics.clone(), clock.clone())?;
     let control = Arc::new(Control::open(&config.data, metrics.clone())?);
     let stop = signals().map_err(ServeError::Signal)?;
-    let (http_listener, http_address) = http_port.listen()?;
-    let (records_listener, records_address) = records_port.listen()?;
+    let (http_listener, http_address) = http_port.listener().await?;
+    let (records_listener, records_address) = records_port.listener().await?;
     // `/api/status` shows the bound port, not 0.
     let config = Config { records: Address(records_address), ..config };
     let (trigger, shutdown) = shutdown::channel();
@@ -154,37 +155,5 @@ fn raise_descriptors(connections_max: usize) {
             wanted,
             "the limit of open files is too low for all connections"
         );
-    }
-}
-
-/// Limit on the connections that wait to be accepted at one port.
-const BACKLOG: u32 = 1_024;
-
-/// A bound port, on which no other server listens. Connections to it are refused until it listens.
-struct Port {
-    key: &'static str,
-    address: Address,
-    socket: TcpSocket,
-}
-
-impl Port {
-    fn bind(key: &'static str, address: Address) -> Result<Self, ServeError> {
-        let bound = || {
-            let socket = if address.0.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // Otherwise the connections of an earlier server block the port for a minute.
-            socket.set_reuseaddr(true)?;
-            socket.bind(address.0)?;
-            Ok(socket)
-        };
-        let socket = bound().map_err(|source| ServeError::Listen { key, address, source })?;
-        Ok(Self { key, address, socket })
-    }
-
-    fn listen(self) -> Result<(TcpListener, SocketAddr), ServeError> {
-        let Self { key, address, socket } = self;
-        let failed = |source| ServeError::Listen { key, address, source };
-        let listener = socket.listen(BACKLOG).map_err(failed)?;
-        let bound = listener.local_addr().map_err(failed)?;
-        Ok((listener, bound))
     }
 }

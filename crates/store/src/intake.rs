@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tacho_model::{Batch, Clock};
 
-use crate::arrival::{self, Appended, Arrival, Origin, Refused};
+use crate::arrival::{self, Appended, Origin, Refused};
 use crate::budget::{Budget, Reservation};
 use crate::commit::repeated;
 use crate::guarded::Guarded;
@@ -72,33 +72,34 @@ impl Intake {
         Estimate { max: self.chunks.max(), stored, in_memory, of_batch }
     }
 
-    /// Reserves memory for a checked batch.
+    /// Reserves memory for a checked batch of this size.
     ///
     /// # Errors
-    /// `StorageFull` when the disk is full; `Invalid` when the batch is larger than a quarter of the memory budget; `Full` when
-    /// the rest of the budget is too small.
-    pub fn reserve(&self, arrival: &Arrival) -> Result<Reservation> {
+    /// Like [`Self::try_reserve`]; `Full` when the rest of the memory budget is too small.
+    pub fn reserve(&self, bytes: usize) -> Result<Reservation> {
+        self.try_reserve(bytes)?.ok_or_else(|| self.full())
+    }
+
+    /// Reserves memory for a checked batch of this size. `None` when the rest of the memory budget is too small.
+    ///
+    /// # Errors
+    /// `StorageFull` when the disk is full; `Invalid` when the batch is larger than a quarter of the memory budget.
+    pub fn try_reserve(&self, bytes: usize) -> Result<Option<Reservation>> {
         if let Err(error) = self.space.check() {
             self.counters.batches_disk_full.add(1);
             return Err(error);
         }
-        let bytes = arrival.bytes();
         let batch_bytes_max = self.batch_bytes_max();
         if bytes > batch_bytes_max {
             let message = format!("batch of {bytes} bytes is over {batch_bytes_max}: send it in parts");
             return Err(Error::invalid(message));
         }
-        self.budget.reserve(bytes).ok_or_else(|| self.full())
+        Ok(self.budget.reserve(bytes))
     }
 
     /// Limit on the estimated memory of one batch of the journal, bytes.
     pub fn batch_bytes_max(&self) -> usize {
         self.budget.max() / 4
-    }
-
-    /// Whether memory for a checked batch is free now.
-    pub fn has_room(&self, arrival: &Arrival) -> bool {
-        self.budget.used().saturating_add(arrival.bytes()) <= self.budget.max()
     }
 
     fn full(&self) -> Error {

@@ -1,4 +1,5 @@
-//! Divides a batch that takes more memory than one batch of the journal may take. Each record is in one part.
+//! Divides a batch that takes more memory than one batch of the journal may take, or more bytes than one record of the journal
+//! may have. Each record is in one part.
 //!
 //! The samples come before the entries, and these before the executions. So after a failure of a later part, a sender that
 //! repeats the batch replaces most records: samples replace themselves, but entries do not.
@@ -7,26 +8,83 @@ use std::collections::VecDeque;
 
 use tacho_model::{Batch, EntrySeries, ExecutionSeries, SampleSeries};
 
-use crate::arrival::{SAMPLE_BYTES, SERIES_BYTES, entry_bytes, execution_bytes};
+use crate::arrival::{Arrival, SAMPLE_BYTES, SERIES_BYTES, entry_bytes, execution_bytes};
+use crate::journal::record_cost;
+
+/// What records take: estimated memory, and an upper bound of the bytes in a record of the journal. Also the limits on both.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    pub memory: usize,
+    pub record: usize,
+}
+
+impl Cost {
+    /// The limits on one batch, if `memory` is the limit on its memory.
+    pub const fn max(memory: usize) -> Self {
+        Self { memory, record: record_cost::BATCH_COST_MAX }
+    }
+
+    pub fn of(arrival: &Arrival) -> Self {
+        let of_samples = |series: &SampleSeries| {
+            let (head, each) = of_samples(series);
+            head.record + each.record * series.samples.len()
+        };
+        let samples: usize = arrival.samples().map(|(_, series)| of_samples(series)).sum();
+        let of_entries = |series: &EntrySeries| {
+            let entries: usize = series.entries.iter().map(record_cost::of_entry).sum();
+            record_cost::of_series(&series.labels) + entries
+        };
+        let entries: usize = arrival.entries().map(|(_, series)| of_entries(series)).sum();
+        let executions: usize = arrival.executions().map(|(_, s)| record_cost::of_executions(s)).sum();
+        Self { memory: arrival.bytes(), record: samples + entries + executions }
+    }
+
+    pub const fn is_within(self, max: Self) -> bool {
+        self.memory <= max.memory && self.record <= max.record
+    }
+
+    const fn less(self, taken: Self) -> Self {
+        Self {
+            memory: self.memory.saturating_sub(taken.memory),
+            record: self.record.saturating_sub(taken.record),
+        }
+    }
+
+    const fn times(self, count: usize) -> Self {
+        Self { memory: self.memory * count, record: self.record * count }
+    }
+
+    /// How many records of this cost fit.
+    fn fitting(self, each: Self) -> usize {
+        (self.memory / each.memory).min(self.record / each.record)
+    }
+}
+
+/// The cost of a series of samples without its samples, and of each of them.
+fn of_samples(series: &SampleSeries) -> (Cost, Cost) {
+    let head = Cost { memory: SERIES_BYTES, record: record_cost::of_series(&series.labels) };
+    (head, Cost { memory: SAMPLE_BYTES, record: record_cost::of_sample(&series.samples) })
+}
 
 pub struct Parts {
     samples: VecDeque<SampleSeries>,
     entries: VecDeque<EntrySeries>,
     executions: VecDeque<ExecutionSeries>,
-    bytes_max: usize,
+    max: Cost,
 }
 
 impl Parts {
-    /// A part takes at most `bytes_max`. A part with only one entry, or with only one series of executions, may take more.
-    pub fn new(batch: Batch, bytes_max: usize) -> Self {
+    /// A part takes at most `max`. A part with only one record, or with only one series of executions, may take more.
+    pub fn new(batch: Batch, max: Cost) -> Self {
         let Batch { samples, entries, executions } = batch;
-        Self { samples: samples.into(), entries: entries.into(), executions: executions.into(), bytes_max }
+        Self { samples: samples.into(), entries: entries.into(), executions: executions.into(), max }
     }
 
-    /// Moves the next samples to the part. `left` is the memory that the part may still take.
-    fn take_samples(&mut self, part: &mut Batch, left: &mut usize) {
+    /// Moves the next samples to the part. `left` is what the part may still take.
+    fn take_samples(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.samples.pop_front() {
-            let fits = left.saturating_sub(SERIES_BYTES) / SAMPLE_BYTES;
+            let (head, each) = of_samples(&series);
+            let fits = left.less(head).fitting(each);
             let count = if part.is_empty() { fits.max(1) } else { fits };
             if series.samples.len() > count {
                 let rest = series.samples.split_off(count);
@@ -35,21 +93,22 @@ impl Parts {
                 if count > 0 {
                     part.samples.push(series);
                 }
-                *left = 0;
+                *left = Cost { memory: 0, record: 0 };
                 return;
             }
-            *left = left.saturating_sub(SERIES_BYTES + SAMPLE_BYTES * series.samples.len());
+            *left = left.less(head).less(each.times(series.samples.len()));
             part.samples.push(series);
         }
     }
 
     /// Moves the next entries to the part.
-    fn take_entries(&mut self, part: &mut Batch, left: &mut usize) {
+    fn take_entries(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.entries.pop_front() {
+            *left = left.less(Cost { memory: 0, record: record_cost::of_series(&series.labels) });
             let over = series.entries.iter().position(|entry| {
-                let bytes = entry_bytes(entry);
-                let fits = bytes <= *left;
-                *left = left.saturating_sub(bytes);
+                let cost = Cost { memory: entry_bytes(entry), record: record_cost::of_entry(entry) };
+                let fits = cost.is_within(*left);
+                *left = left.less(cost);
                 !fits
             });
             let Some(over) = over else {
@@ -64,20 +123,20 @@ impl Parts {
             if count > 0 {
                 part.entries.push(series);
             }
-            *left = 0;
+            *left = Cost { memory: 0, record: 0 };
             return;
         }
     }
 
     /// Moves the next series of executions to the part.
-    fn take_executions(&mut self, part: &mut Batch, left: &mut usize) {
+    fn take_executions(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(series) = self.executions.pop_front() {
-            let bytes = execution_bytes(&series);
-            if bytes > *left && !part.is_empty() {
+            let cost = Cost { memory: execution_bytes(&series), record: record_cost::of_executions(&series) };
+            if !cost.is_within(*left) && !part.is_empty() {
                 self.executions.push_front(series);
                 return;
             }
-            *left = left.saturating_sub(bytes);
+            *left = left.less(cost);
             part.executions.push(series);
         }
     }
@@ -87,7 +146,7 @@ impl Iterator for Parts {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        let (mut part, mut left) = (Batch::default(), self.bytes_max);
+        let (mut part, mut left) = (Batch::default(), self.max);
         self.take_samples(&mut part, &mut left);
         if self.samples.is_empty() {
             self.take_entries(&mut part, &mut left);
@@ -106,7 +165,6 @@ mod tests {
     use tacho_model::{Body, Entry, Labels, Sample, Value};
 
     use super::*;
-    use crate::arrival::Arrival;
 
     fn labels(name: &str) -> Arc<Labels> {
         Arc::new(Labels::new([("__name__", name)]).unwrap())
@@ -132,16 +190,15 @@ mod tests {
             entries: vec![entries("l", &[10, 0, 300, 10]), entries("m", &[5])],
             executions: Vec::new(),
         };
-        for bytes_max in [1, 79, 80, 81, 200, 500, 10_000] {
+        let memory = [1, 79, 80, 81, 200, 500, 10_000].map(Cost::max);
+        let record = [1, 95, 96, 97, 300, 700, 10_000].map(|record| Cost { memory: 10_000, record });
+        for max in memory.into_iter().chain(record) {
             let (mut together, mut parts) = (Batch::default(), 0);
-            for part in Parts::new(batch.clone(), bytes_max) {
+            for part in Parts::new(batch.clone(), max) {
                 let arrival = Arrival::new(Arc::new(part.clone()), None);
                 let is_one = part.counts().iter().sum::<usize>() == 1;
-                assert!(
-                    arrival.bytes() <= bytes_max || is_one,
-                    "{} bytes, limit {bytes_max}",
-                    arrival.bytes()
-                );
+                let cost = Cost::of(&arrival);
+                assert!(cost.is_within(max) || is_one, "{cost:?} of {max:?}");
                 for series in part.samples {
                     match together.samples.last_mut().filter(|last| last.labels == series.labels) {
                         Some(last) => last.samples.extend(series.samples),
@@ -156,8 +213,8 @@ mod tests {
                 }
                 parts += 1;
             }
-            assert_eq!(together, batch, "limit {bytes_max}");
-            assert_eq!(parts == 1, bytes_max == 10_000, "limit {bytes_max}");
+            assert_eq!(together, batch, "{max:?}");
+            assert_eq!(parts == 1, max.memory.min(max.record) == 10_000, "{max:?}");
         }
     }
 }

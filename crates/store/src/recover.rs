@@ -446,7 +446,7 @@ impl Recovery<'_> {
         for (offset, reason) in &contents.damaged {
             if contents.is_one_header(*offset) {
                 let what = "one of two headers of the journal is damaged, nothing is lost, file will be kept";
-                tracing::error!(%path, reason, "{what}");
+                tracing::warn!(%path, reason, "{what}");
             } else {
                 tracing::error!(%path, offset, reason, "damaged journal record skipped, file will be kept");
             }
@@ -458,7 +458,8 @@ impl Recovery<'_> {
         }
         tracing::info!(%path, records = contents.records, "journal recovered");
         self.counters.recovered_torn_bytes.add(contents.torn);
-        self.counters.recovered_damaged.add(contents.damaged.len() as u64);
+        let with_records = contents.damaged.iter().filter(|(offset, _)| !contents.is_one_header(*offset));
+        self.counters.recovered_damaged.add(with_records.count() as u64);
         self.lacks.extend(contents.lack().reason(found.generation));
     }
 

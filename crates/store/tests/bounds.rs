@@ -181,6 +181,41 @@ async fn a_batch_larger_than_the_memory_budget_is_kept_in_parts() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_later_part_waits_for_memory_before_it_is_refused() {
+    let options = Options { seal_bytes: 20_000, open_bytes_max: 60_000, ..Options::default() };
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let bench = Bench::with(driver.clone(), options);
+    let store = bench.open().await;
+    driver.freeze();
+    let start = tokio::time::Instant::now();
+    let error = store.append(irregular("a", 8_000), None).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Full { .. }), "{error}");
+    assert!(error.to_string().contains("parts of the batch that are stored"), "{error}");
+    assert!(start.elapsed().as_secs() >= 30, "{:?}", start.elapsed());
+    assert_eq!(store.stats().batches_full, 1, "the attempts of the waiting part are not counted");
+    driver.thaw();
+}
+
+/// The labels of the series take more bytes than one record of the journal may have, although their samples take little memory.
+#[tokio::test]
+async fn a_batch_with_many_long_labels_is_kept_in_parts() {
+    const SERIES: usize = 1_100;
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), Options::default());
+    let store = bench.open().await;
+    let series = |number: usize| {
+        let long = |label| (format!("l{label:02}"), format!("{number:04}{}{number:04}", "x".repeat(3_990)));
+        let labels = Arc::new(Labels::new((0..16).map(long)).unwrap());
+        SampleSeries { labels, samples: vec![Sample { at: 1, value: Value::I64(1) }] }
+    };
+    let all = Batch { samples: (0..SERIES).map(series).collect(), ..Batch::default() };
+    let error = store.append(all.clone(), origin(1, 1)).await.unwrap_err();
+    assert!(error.to_string().contains("is over 67108864: send it in parts"), "{error}");
+    assert_eq!(store.append(all, None).await.unwrap(), Appended::Stored);
+    drop(store);
+    assert_eq!(bench.open().await.stats().series_total, SERIES);
+}
+
 #[tokio::test]
 async fn the_failure_of_a_later_part_states_the_stored_parts_and_a_repetition_stores_all() {
     let disk = FaultyDisk::default();

@@ -134,6 +134,20 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
 }
 
 #[tokio::test]
+async fn a_damaged_header_with_an_intact_copy_is_not_counted() {
+    let died = died().await;
+    let mut journal = died.journal.clone();
+    journal[..4].fill(b'#');
+    let bench = died.bench(&journal);
+    let store = bench.open().await;
+    assert_eq!(batches(&store).await.len(), BATCHES as usize);
+    assert_eq!((store.stats().recovered_damaged, &*lacks(&store)), (0, ""));
+    store.flush().await.unwrap();
+    drop(store);
+    assert_eq!(bench.open().await.stats().journals_quarantined, 1, "the file is kept");
+}
+
+#[tokio::test]
 async fn a_lost_page_loses_only_its_records() {
     let died = died().await;
     for from in (0..died.journal.len()).step_by(48) {

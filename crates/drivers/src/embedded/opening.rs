@@ -39,9 +39,6 @@ impl Segments {
         } = survey;
         let before = manifest.clone();
         let mut segments = Self::new(directory, disk, bytes_max, manifest);
-        if is_accepted {
-            segments.forget_end()?;
-        }
         segments.manifest_damaged = manifest_damaged;
         let numbers = files.iter().map(|(number, _)| *number).chain(unread.iter().copied());
         let aside = names.iter().filter_map(|name| quarantine::number(name));
@@ -60,10 +57,14 @@ impl Segments {
                 "the end of a segment is missing, as this note states; to end the warnings of answers, remove it and restart"
             );
         }
-        segments.take_in_quarantine(&names);
-        segments.finish_removals(&unread);
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
+        if is_accepted {
+            segments.keep_end(newest, &files)?;
+            segments.forget_end()?;
+        }
+        segments.take_in_quarantine(&names);
+        segments.finish_removals(&unread);
         for (number, loaded) in files {
             segments.adopt(number, newest == Some(number), loaded, handles)?;
         }
@@ -90,6 +91,22 @@ impl Segments {
         if let Err(error) = self.disk.remove(&path) {
             let path = path.display();
             tracing::warn!(%path, %error, "remove this file: while it exists, files missing later are not detected");
+        }
+    }
+
+    /// Copies the end that [`Self::cut_torn`] cuts off to the quarantine. Must precede each change of the directory: `END` and
+    /// the manifest show that the end was acknowledged, and a start after a crash must not find it without them and without a
+    /// copy.
+    fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
+        let Some(number) = newest else { return Ok(()) };
+        let known = self.manifest.files.get(&number);
+        match by_number(files, number) {
+            Some(Loaded::Scanned(Scanned { length, doubtful: true, .. }))
+                if known.is_none_or(|known| known.state == State::Growing) =>
+            {
+                quarantine::keep_end(&*self.disk, &self.directory, number, *length).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 

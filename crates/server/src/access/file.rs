@@ -285,7 +285,8 @@ mod tests {
         let remedy = "restore it, or move it away and add new tokens with `tacho token add`";
         let damage = |bytes: &'static str| move |path: &Path| std::fs::write(path, bytes).unwrap();
         let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
-        let cases: [(&dyn Fn(&Path), &str); 3] = [
+        type Case<'a> = (&'a dyn Fn(&Path), &'a str);
+        let cases: [Case<'_>; 3] = [
             (&damage(""), "EOF while parsing a value at line 1 column 0"),
             (&damage("{\n  x"), "key must be a string at line 2 column 3"),
             (&link, "it is a link to a file that is missing"),

@@ -19,6 +19,8 @@ pub enum ConfigError {
          127.0.0.1, or set insecure-listen if the network is trusted"
     )]
     Exposed { key: &'static str, address: Address, remedy: &'static str },
+    #[error("http and records are both {address}: each needs its own port")]
+    OneAddress { address: Address },
     #[error("{given} is set without {missing}")]
     HalfTls { given: &'static str, missing: String },
     #[error("{key} is 0, at least 1 is needed")]

@@ -61,6 +61,20 @@ impl Config {
         is_reachable && !self.is_safe(has_tokens)
     }
 
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        if self.http == self.records && self.http.0.port() != 0 {
+            return Err(ConfigError::OneAddress { address: self.http });
+        }
+        let has_tokens = access::file::is_used(&self.data);
+        if self.is_safe(has_tokens) || self.insecure_listen {
+            return Ok(());
+        }
+        let remedy = self.remedy(has_tokens);
+        let reachable =
+            [("http", self.http), ("records", self.records)].into_iter().find(|(_, at)| !at.is_loopback());
+        reachable.map_or(Ok(()), |(key, address)| Err(ConfigError::Exposed { key, address, remedy }))
+    }
+
     fn is_safe(&self, has_tokens: bool) -> bool {
         self.tls.as_ref().is_some_and(|files| has_tokens || files.client_ca.is_some())
     }
@@ -228,15 +242,7 @@ impl Settings {
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
-        let has_tokens = access::file::is_used(&config.data);
-        if !config.is_safe(has_tokens) && !config.insecure_listen {
-            let remedy = config.remedy(has_tokens);
-            for (key, address) in [("http", config.http), ("records", config.records)] {
-                if !address.is_loopback() {
-                    return Err(ConfigError::Exposed { key, address, remedy });
-                }
-            }
-        }
+        config.check_addresses()?;
         Ok(config)
     }
 }
@@ -321,6 +327,13 @@ mod tests {
             &["FILE", "unknown key \"dta\"; did you mean \"data\"?", "line 1, column 1, "],
         );
         fails("\nhttp = 'here'", &[], &["FILE", "line 2", "\"here\" is not an address", "127.0.0.1:7070"]);
+        fails(
+            "http = '127.0.0.1:9'",
+            &[("TACHO_RECORDS", "localhost:9")],
+            &["http and records are both 127.0.0.1:9"],
+        );
+        let any = "http = '127.0.0.1:0'\nrecords = '127.0.0.1:0'";
+        assert!(check(any, &[], Settings::default()).is_ok());
         fails("requests_max = -1", &[], &["FILE", "line 1", "`requests_max = -1`", "a whole number from 0"]);
         fails(
             "\n\nbody_bytes_max = '16MB'",

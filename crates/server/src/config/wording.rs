@@ -37,7 +37,7 @@ fn unknown_key(names: &str) -> String {
     }
 }
 
-/// A value as serde describes it: `` string "x" ``, `` integer `5` ``, `map`.
+/// A wrong value in our words. `value` is in the words of serde: `` string "x" ``, `` integer `5` ``, `map`.
 fn shown(value: &str) -> String {
     let bare = |value: &str| value.trim_matches('`').to_owned();
     match value.split_once(' ') {
@@ -50,7 +50,7 @@ fn shown(value: &str) -> String {
     }
 }
 
-/// What serde expects, by the name of a Rust type.
+/// The allowed values in our words. `expected` is in the words of serde, often the name of a Rust type.
 fn allowed(expected: &str) -> String {
     match expected {
         "usize" | "u64" => WHOLE_NUMBER.to_owned(),

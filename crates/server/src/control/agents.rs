@@ -8,16 +8,16 @@ use tacho_model::Timestamp;
 
 use super::numbers::Numbers;
 
-/// Limit on the agents in the list. Above it, agents that disconnected longest ago are removed. Connected agents are never
-/// removed.
+/// Limit on the agents in the list. Above it, disconnected agents that were heard longest ago are removed. Connected agents are
+/// never removed.
 const AGENTS_MAX: usize = 4_096;
-/// How long an agent stays in the list after it disconnected, ns.
+/// How long a disconnected agent stays in the list after it was last heard ([`Agent::heard`]), ns.
 const REMEMBERED_NS: i64 = 3_600_000_000_000;
 /// Limit on the bytes that are kept of each value of HELLO. This is enough to distinguish processes.
 const PAIR_BYTES_MAX: usize = 512;
 /// Limit on the total bytes of the reports of all agents. A report that would exceed the limit is kept without its lists.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Time without a response after which an agent counts as silent, ns.
+/// Time after which an agent that has not responded to sent rules counts as silent, ns.
 const ANSWER_TIME_MAX_NS: i64 = 10_000_000_000;
 
 /// The identity of a process from its HELLO.
@@ -119,10 +119,10 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The session id is never shown: the id of an older agent, which has no secret, permits
-    /// sending frames as this agent.
+    /// Never shown: an older agent has no secret, so a client that knows its session id can send frames as this agent.
     session: u128,
-    /// The public id of the agent. It is always the same for a session, and does not reveal the session id.
+    /// The public id of the agent. It is the same for all connections of a session until the server restarts, and does not reveal
+    /// the session id.
     pub number: u64,
     pub identity: Identity,
     pub control: Control,
@@ -136,8 +136,8 @@ pub struct Agent {
     pub report: Option<Arc<Report>>,
     /// The revision of the rules when the server last checked whether the agent needs a new list.
     compared: u64,
-    /// Number of lists sent on this connection. The agent sees this number and not the revision, which counts the rules of all
-    /// services.
+    /// Number of lists sent on this connection. The agent sees this number and not the revision, which reveals how often
+    /// the rules of all services changed.
     lists: u64,
     /// Number of the connection that registered the agent.
     entry: u64,
@@ -170,8 +170,8 @@ impl Agent {
         }
     }
 
-    /// Records that these rules are being sent. Returns the number of the list, or `None` if these rules were already sent on
-    /// this connection.
+    /// Records that these rules are being sent. Returns the number of the list, or `None` if the last list sent on this
+    /// connection has the same rules.
     pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> Option<u64> {
         self.compared = revision;
         if matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules) {
@@ -187,7 +187,7 @@ impl Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Taken,
-    /// The response is to an older list, or to none.
+    /// The response is not to the latest list, or a newer connection has taken over the session.
     Stale,
     /// The response was accepted without its lists.
     Cut,
@@ -283,8 +283,8 @@ impl Agents {
         outcome
     }
 
-    /// Removes agents that disconnected over an hour ago. Above the limit, also removes those that disconnected longest ago.
-    /// Returns the number of removed agents.
+    /// Removes disconnected agents that were last heard over an hour ago. Above the limit, also removes the disconnected agents
+    /// that were heard longest ago. Returns the number of removed agents.
     pub(super) fn forget(&mut self, now: Timestamp) -> u64 {
         let before = self.by_session.len();
         let long_ago =

@@ -49,13 +49,13 @@ impl File {
         rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
-    /// Checks whether the file can be read. Changes nothing.
+    /// Checks whether the file can be read and its rules are valid. Changes nothing.
     pub(super) fn check(&self) -> Result<(), Unusable> {
         self.rules(versioned::look(&self.0, VERSION)).map(drop)
     }
 
-    /// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
-    /// complete.
+    /// Replaces the file. When this returns without an error, the new file is on disk. After an earlier crash, the file is the
+    /// complete old one or the complete new one.
     pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
         versioned::write(&self.0, &Content { version: VERSION, rules: rules.to_vec() })
     }

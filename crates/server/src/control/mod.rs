@@ -7,7 +7,8 @@
 //!                            probes.json
 //! ```
 //!
-//! When the server answers a request for a rule, the rule is in force. A kept rule is then also on disk.
+//! When the server confirms a new rule, the rule is in the list, and a kept rule is also on disk. The agents get the new list
+//! soon after.
 
 mod agents;
 #[cfg(fuzzing)]
@@ -179,7 +180,8 @@ impl Control {
         self.numbers.of(id)
     }
 
-    /// Connected and recently disconnected agents with their status, ordered by service, host, instance and age.
+    /// Connected and recently disconnected agents with their status, ordered by identity (service, host, instance, ...), then by
+    /// the time of connecting.
     pub fn agents(&self, now: Timestamp) -> Vec<(Agent, Standing)> {
         let mut table = self.table();
         self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
@@ -222,7 +224,7 @@ pub struct Presence<'a> {
 }
 
 impl Presence<'_> {
-    /// Receives a notification of each change of the rules. `None` for an agent that does not support rules.
+    /// A receiver that wakes when the rules have changed since it last looked. `None` for an agent that does not support rules.
     pub fn changes(&self) -> Option<watch::Receiver<u64>> {
         self.takes_rules.then(|| self.control.revision.subscribe())
     }

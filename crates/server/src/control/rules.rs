@@ -17,10 +17,10 @@ pub const SCOPE_BYTES_MAX: usize = 512;
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub id: u64,
-    /// Service of the agents that the rule applies to. Empty for all agents.
+    /// Service of the agents that the rule applies to. Empty for all services.
     #[serde(default)]
     pub service: String,
-    /// Instance of the agents that the rule applies to. Empty for all agents.
+    /// Instance of the agents that the rule applies to. Empty for all instances.
     #[serde(default)]
     pub instance: String,
     #[serde(with = "state_text")]
@@ -75,7 +75,7 @@ impl Rule {
         self.service == other.service && self.instance == other.instance && self.pattern == other.pattern
     }
 
-    /// Checks the rule's texts against their limits.
+    /// Checks the lengths of the rule's texts, and that they have no control characters. Does not check the pattern's syntax.
     pub fn check(&self) -> Result<(), Refused> {
         if self.pattern.is_empty() {
             return Err(Refused::Empty);
@@ -100,7 +100,7 @@ impl Rule {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     list: Vec<Rule>,
-    /// The highest id that was assigned.
+    /// The highest id that was assigned since the start or that a rule from the file has.
     last_id: u64,
 }
 
@@ -132,7 +132,8 @@ impl Rules {
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
-        // Patterns from the file are not checked again, so that a server starts with all rules that an earlier version accepted.
+        // The syntax of patterns from the file is not checked, so that a server starts with all rules that an earlier version
+        // accepted.
         pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();

@@ -1,4 +1,5 @@
-//! Deletes records as in Prometheus' admin API, and merges chunks on request.
+//! Administration: deletes records as in Prometheus' admin API, counts what a deletion would remove, sweeps, merges chunks, and
+//! confirms the clock.
 
 use std::sync::Arc;
 
@@ -66,8 +67,8 @@ async fn counted(
 }
 
 /// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
-/// response is sent. With `counts=1` the response has the counts of the deleted records. They are counted just before the
-/// deletion and do not include records that are written in between.
+/// response is sent. With `counts=1` the response has the counts of the matching records just before the deletion. They
+/// do not include records that are written in between.
 async fn delete_series(
     State(app): State<Arc<App>>,
     whole: Whole,
@@ -116,7 +117,7 @@ fn range(params: &Params) -> Result<TimeRange, ApiError> {
     Ok(TimeRange::new(start, end))
 }
 
-/// Reclaims the space of tombstones and expired records.
+/// Sweeps: frees the space of deleted and expired records, and downsamples.
 async fn clean_tombstones(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {

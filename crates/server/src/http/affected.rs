@@ -25,7 +25,7 @@ struct Count {
 /// Counts of the records in a range, of all series that at least one selector accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affected {
-    /// Number of accepted series, with or without records in the range. A series with samples and entries counts twice.
+    /// Number of accepted series, with or without records in the range. A series counts once for each kind of its records.
     accepted: u64,
     samples: Count,
     entries: Count,

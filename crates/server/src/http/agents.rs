@@ -19,7 +19,7 @@ use crate::control::{Agent, Identity, Report, Rule, Standing};
 /// Default and maximum number of agents listed.
 const AGENTS_DEFAULT: usize = 1_000;
 const AGENTS_MAX: usize = 4_096;
-/// Limit on the bytes of the lists of all agents in one response. Above the limit, agents are shown without their lists.
+/// Limit on the bytes in memory of the lists in one response. Agents whose lists exceed the rest of it are shown without them.
 const LISTS_BYTES_MAX: usize = 8 << 20;
 
 pub fn routes() -> Vec<Route> {
@@ -88,14 +88,13 @@ fn rule_of(app: &App, access: &Access, shown: u64) -> Option<Rule> {
     is_shown.then_some(rule)
 }
 
-/// The rule that was asked for, and the function from ids of rules to shown ids.
+/// The id of the rule that was asked for, and the function from ids of rules to shown ids.
 type Ids<'a> = (Option<u64>, &'a dyn Fn(u64) -> u64);
 
 fn agent_json(agent: &Agent, standing: Standing, ids: Ids<'_>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        // The session id is not shown: the id of an older agent, which has no secret, permits
-        // sending frames as this agent.
+        // Not the session id: an older agent has no secret, so a client that knows its session id can send frames as this agent.
         "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,

@@ -32,7 +32,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Takes the share of a response from the budget. `None` for a small response.
+    /// Takes the share of a response from the budget. `None` for a small response, and for a stream without [`Keeps`].
     ///
     /// # Errors
     /// When the budget is used up.

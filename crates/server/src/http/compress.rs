@@ -1,4 +1,4 @@
-//! Compresses responses with gzip if the client accepts gzip and compression saves bytes.
+//! Compresses responses with gzip if the client accepts gzip. Only large texts and streams of text are compressed.
 
 use std::io::Write;
 
@@ -12,8 +12,7 @@ use http_body_util::BodyExt;
 
 use super::error::ApiError;
 
-/// Minimum size of a response that is compressed, bytes. Smaller responses fit into one packet
-/// anyway.
+/// Minimum size of a response that is compressed, bytes. Smaller responses fit into one packet anyway.
 const BYTES_MIN: u64 = 1_400;
 
 pub fn accepted(headers: &HeaderMap) -> bool {

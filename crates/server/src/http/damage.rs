@@ -1,4 +1,4 @@
-//! Adds warnings about unreadable records to responses.
+//! Unreadable records in responses: whether the client allows them, errors and warnings about them.
 
 use serde_json::{Value, json};
 use tacho_api::export::ALLOW_DAMAGED;
@@ -8,7 +8,7 @@ use super::error::ApiError;
 use super::params::Params;
 use crate::read::damage::sentences;
 
-/// Whether a request for all records skips unreadable records.
+/// Whether the client allows an answer without unreadable records (`allow_damaged=1`).
 ///
 /// # Errors
 /// When the parameter is neither 0 nor 1.

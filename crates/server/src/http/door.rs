@@ -60,7 +60,7 @@ impl<'a> Visit<'a> {
         format!("{} {}", self.method, self.route)
     }
 
-    /// Lets the request in.
+    /// Lets the request in. `None` if it needs no access.
     ///
     /// # Errors
     /// 401 without valid credentials, 429 after too many wrong tokens, 403 if the credentials do not permit the request, 400 for
@@ -108,7 +108,7 @@ impl<'a> Visit<'a> {
         Err(ApiError::forbidden(error))
     }
 
-    /// Notes a request that has changed something, or tried to.
+    /// Notes a request with the need [`Need::Admin`] that has changed something, or tried to.
     pub fn note(&self, gate: &Gate, access: Option<&Access>, response: &Response) {
         // A backup renews its snapshot every ten seconds, which changes nothing that an administrator wants to see.
         let is_noted =
@@ -147,7 +147,7 @@ fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Whether a request names the page that sent it. `origin.rs` has compared this origin with `Host`.
+/// Whether a request has the header `Origin`. `origin.rs` has compared it with `Host`.
 pub fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN)
 }
@@ -192,7 +192,7 @@ fn of_header(value: &str) -> Option<String> {
     }
 }
 
-/// RFC 4648, with or without padding. `None` for other texts.
+/// Decodes base64 and base64url (RFC 4648), with or without padding. `None` for a text with other characters.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let (mut bits, mut count) = (0u32, 0);

@@ -91,7 +91,7 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
     }
 
-    /// All records were requested, but some cannot be read.
+    /// The answer needs every record, but some cannot be read.
     pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
     }

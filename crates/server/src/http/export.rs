@@ -86,7 +86,8 @@ fn parts(slices: VecDeque<Slice>) -> VecDeque<Vec<Slice>> {
     }
 }
 
-/// The next part of the body, and the rest of the export. After the last part, the rest is `None`.
+/// The next part of the body, and the rest of the export. `None` at the end of the body. After the totals or an error, the rest
+/// is `None`.
 async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
     let (mut reader, mut unsent) = state?;
     let part = match unsent.pop_front() {

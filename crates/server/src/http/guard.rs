@@ -1,8 +1,8 @@
 //! For every request: checks its origin and credentials, limits the number of running requests and their time, counts
 //! requests, and adds security headers.
 //!
-//! A request runs from the end of its body (`admission.rs`) until its response is sent. If the client does not read the
-//! response, `paced.rs` ends the connection.
+//! A request counts as running from the end of its body (`admission.rs`) until its response is sent. The time limit covers the
+//! reception of the body and the handler. If the client does not read the response, `paced.rs` ends the connection.
 
 use std::sync::Arc;
 use std::time::Instant;

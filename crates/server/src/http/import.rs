@@ -112,8 +112,8 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame. A text has a printable character at the position of the frame type, never
-/// the byte 1.
+/// Whether the body may begin with a HELLO frame. A text does not have the byte 1, the type of HELLO, at the position of the
+/// frame type.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }

@@ -28,13 +28,12 @@ use crate::tls::{self, Opened, Tls};
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Timeout for requests that are running at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory limit for the unread bytes of one connection, bytes.
+/// Limit on the buffer of one connection, bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
+/// Pause after accept failed, for example because no file descriptors are left, so that it does not fail in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Number of additional connections above the limit. They are reserved for health checks while all
-/// other connections are busy.
+/// Number of additional connections above the limit. They are reserved for health checks while all other connections are busy.
 const RESERVE_MAX: usize = 32;
 
 /// Marks a request that came on a reserved connection.

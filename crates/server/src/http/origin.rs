@@ -26,7 +26,7 @@ pub const APPLICATION_JSON: &[u8] = b"application/json";
 pub enum Reach {
     /// Routes that only show that the server is running. They are allowed from all origins.
     Health,
-    /// The page and its files. They are also allowed when the user follows a link of another site.
+    /// The page, its files, and unknown paths. They are also allowed when the user follows a link of another site.
     Page,
     /// Routes that are expensive, or read or change data. They are not allowed from other origins.
     Data,

@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes that a peer must read in each `time_max` of blocked writes.
+/// Bytes that the socket must accept in each `time_max` of blocked writes. It accepts more only if the peer reads.
 const BYTES_MIN: usize = 64 << 10;
 
 pub struct Paced<S> {
     socket: S,
     time_max: Duration,
-    /// Time during which writes were blocked since the peer last read `BYTES_MIN`. Does not include the current block.
+    /// Time during which writes were blocked since `taken` was last reset. Does not include the current block.
     blocked: Duration,
     /// The current block of a write: its start, and the timer that ends it.
     block: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// Bytes that the peer has read since `blocked` was set to 0.
+    /// Bytes that the socket has accepted since `blocked` was set to 0. Reset at `BYTES_MIN`.
     taken: usize,
     on_cut: Box<dyn Fn() + Send + Sync>,
 }

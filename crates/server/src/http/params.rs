@@ -129,7 +129,7 @@ impl Params {
         }
     }
 
-    /// The range of `start` and `end`. Default: the hour before `now`.
+    /// The range of `start` and `end`. `end` is `now` by default, `start` is one hour before `end`.
     pub fn range(&self, now: Timestamp) -> Result<TimeRange, ApiError> {
         let end = self.time("end")?.unwrap_or(now);
         let start = self.time("start")?.unwrap_or_else(|| end.saturating_sub(RANGE_DEFAULT_NS));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn range_defaults_to_the_last_hour() {
+    fn start_defaults_to_one_hour_before_end() {
         let range = params(&[("end", "7200")]).range(0).unwrap();
         assert_eq!(range, TimeRange::new(3_600_000_000_000, 7_200_000_000_000));
     }

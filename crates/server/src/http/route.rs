@@ -54,7 +54,7 @@ impl Needs {
         Self(routes.iter().map(|route| (route.path, route.needs)).collect())
     }
 
-    /// What a request with this path and method needs. `None` for a path that no route has.
+    /// What a request with this method needs. `path` is the path in the table, with placeholders. `None` if no route has it.
     pub fn get(&self, path: &str, method: &Method) -> Option<Need> {
         let (read, change) = self.0.get(path)?;
         Some(if is_reading(method) { *read } else { *change })

@@ -51,8 +51,8 @@ fn shown(access: &Access, session_expires: Option<Timestamp>) -> Json<Value> {
     Json(json!({ "status": "success", "data": data }))
 }
 
-/// Begins a session with the token in the body. A cookie is not enough, and a request from a page of another origin is refused:
-/// such a page cannot send JSON.
+/// Begins a session with the token in the body; a cookie is not enough. A page of another origin cannot send a login, because it
+/// cannot send JSON, and because `origin.rs` refuses its requests.
 async fn begin(
     State(app): State<Arc<App>>,
     Address(address): Address,
@@ -85,7 +85,7 @@ async fn begin(
     Ok(with_cookie(shown(&access, Some(expires)), &app, &headers, &cookie, SESSION_SECONDS))
 }
 
-/// Ends the session of the cookie. There is nothing to protect: a session can only be ended by its own cookie.
+/// Ends the session of the cookie. Needs no token, because a session can only be ended by its own cookie.
 async fn end(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     if let Some(cookie) = door::cookie(&headers) {
         app.gate.sessions.end(&cookie);
@@ -100,7 +100,7 @@ fn with_cookie(
     cookie: &str,
     seconds: i64,
 ) -> Response {
-    // Behind a proxy with TLS, only the origin of the page tells that the browser uses TLS.
+    // Behind a proxy with TLS, only the origin of the page shows that the browser uses TLS.
     let origin = headers.get(header::ORIGIN).map_or(&b""[..], |value| value.as_bytes());
     let is_secure = app.tls.is_some() || origin.starts_with(b"https://");
     let secure = if is_secure { "; Secure" } else { "" };

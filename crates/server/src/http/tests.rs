@@ -218,7 +218,7 @@ fn check_call_tree((status, answer): Answered) {
 }
 
 #[tokio::test]
-async fn analyses_block_by_block_need_no_memory_for_blocks() {
+async fn the_limit_on_blocks_does_not_apply_to_analyses_of_one_block_at_a_time() {
     let busy =
         Busy::start(executions(), |app| (app.block_bytes_max, app.light_block_bytes_max) = (0, 0)).await;
     let _heavy = busy.take_heavy();

@@ -1,7 +1,7 @@
 //! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
 //! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The response 204 is sent when the batch is on disk. If records are refused, the error names the first of them, and the valid
+//! The response 204 is sent when the batch is on disk. If records are refused, the error names the first few, and the valid
 //! records of the request are stored.
 
 use std::fmt::Display;

@@ -43,7 +43,7 @@ pub(super) struct Committer<'a> {
     pub outgoing: Outgoing,
     pub superseded: Superseded,
     pub shutdown: Shutdown,
-    /// Number of the last frame on disk.
+    /// Number of the last frame that is stored or refused.
     pub acked: u64,
 }
 

@@ -122,7 +122,8 @@ async fn converse(
     tokio::pin!(committing);
     tokio::select! {
         biased;
-        // All frames that were read are stored and acknowledged before the server sends its last frame.
+        // The frames that were read are stored and acknowledged before the server sends its last frame. If the store is full or
+        // fails, some are not, and the client keeps them.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,
     }
@@ -184,7 +185,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Adds definitions. Record types among them are on disk before the next frame is read.
+    /// Adds definitions. Before the next frame is read, record types among them are on disk, or the failure is logged.
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
         let types = self.session.take_record_types();

@@ -1,4 +1,4 @@
-//! The reason why the server ends a connection. The last frame reports it to the peer.
+//! Why a connection ends. If the server ends it, the last frame reports the reason to the peer.
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
@@ -55,7 +55,7 @@ impl Farewell {
     }
 }
 
-/// Why reading stops.
+/// Why a connection ends.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The peer has disconnected or was silent. No last frame is sent.

@@ -148,7 +148,7 @@ mod tests {
         let (ours, mut theirs) = tokio::io::duplex(1_024);
         let (read, _write) = tokio::io::split(Box::new(ours) as Socket);
         let mut incoming = Incoming::new(read, patience, &large_frames);
-        // The complete frame would take days.
+        // The complete frame would take months.
         let drip = async {
             for byte in FRAME_BODY_BYTES_MAX.to_le_bytes().into_iter().chain(std::iter::repeat(0)) {
                 theirs.write_all(&[byte]).await.unwrap();

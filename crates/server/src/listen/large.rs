@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::metrics::registry::Counter;
 
-/// Time limit for each `PROGRESS_BYTES` of a large frame while others wait for a turn. Without this limit, sixteen stalled
-/// frames would keep all turns.
+/// Time limit for each `PROGRESS_BYTES` of a large frame. A frame that exceeds it loses its turn as soon as another connection
+/// waits for one. Without this limit, sixteen stalled frames would keep all turns.
 const TURN_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_BYTES: usize = 256 << 10;
 
@@ -90,7 +90,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_is_lost_when_it_is_long_and_another_connection_waits() {
+    async fn a_turn_without_progress_is_lost_when_another_connection_waits() {
         let slow = Counter::default();
         let frames = LargeFrames::new(1, slow.clone());
         let first = frames.turn().await.unwrap();

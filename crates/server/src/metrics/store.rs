@@ -119,7 +119,11 @@ impl Default for StoreFigures {
             journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
             journal_syncs: Family::new("tacho_journal_syncs_total", [], "Syncs of the journal to disk."),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Journal writes that failed."),
-            journal_damaged: Family::new("tacho_journal_damaged_total", [], "Damaged places in journals."),
+            journal_damaged: Family::new(
+                "tacho_journal_damaged_total",
+                [],
+                "Damaged places among the records of journals.",
+            ),
             journals_quarantined: Family::new(
                 "tacho_journals_quarantined",
                 [],

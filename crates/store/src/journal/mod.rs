@@ -12,6 +12,7 @@ pub mod format;
 mod front;
 mod lack;
 mod reader;
+pub mod record_cost;
 mod search;
 mod series;
 mod set_aside;

@@ -1,4 +1,5 @@
-//! How does an admitted batch reach the journal? As one batch, or in parts if it takes more memory than one batch may take.
+//! How does an admitted batch reach the journal? As one batch, or in parts if it takes more memory or bytes than one batch may
+//! take.
 //!
 //! Path of one record. Before: `intake.rs` removed the series that a limit refuses. After: `commit.rs` writes each part.
 
@@ -10,15 +11,15 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::Store;
+use crate::Result;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::Reservation;
 use crate::commit::{Append, Command, closed};
-use crate::parts::Parts;
-use crate::{ErrorKind, Result};
+use crate::parts::{Cost, Parts};
 
-/// How long a part of a batch waits for memory after earlier parts are stored. A sender that repeats the whole batch would need
-/// the same memory again.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the later parts of a batch wait for memory, together. A sender that repeats the whole batch would need the same
+/// memory again. Less than the usual time limit of a request, because a request that ends without an answer states no reason.
+const PATIENCE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(20);
 
 impl Store {
@@ -31,16 +32,23 @@ impl Store {
     ) -> Result<Appended> {
         // Checked before the first part is stored.
         let arrival = Arrival::check(batch, origin)?;
-        let bytes_max = self.intake.batch_bytes_max();
-        if origin.is_some() || arrival.bytes() <= bytes_max {
-            return self.keep_whole(arrival, chunks).await;
+        let max = Cost::max(self.intake.batch_bytes_max());
+        if origin.is_some() || Cost::of(&arrival).is_within(max) {
+            let memory = self.intake.reserve(arrival.bytes())?;
+            return self.keep_whole(arrival, memory, chunks).await;
         }
-        for (stored, part) in Parts::new(arrival.into_batch(), bytes_max).enumerate() {
+        let until = Instant::now() + PATIENCE;
+        for (stored, part) in Parts::new(arrival.into_batch(), max).enumerate() {
             let part = Arrival::new(Arc::new(part), None);
+            let (bytes, no_chunks) = (part.bytes(), self.intake.chunks.hold(0));
             if stored == 0 {
-                self.keep_whole(part, self.intake.chunks.hold(0)).await?;
+                let memory = self.intake.reserve(bytes)?;
+                self.keep_whole(part, memory, no_chunks).await?;
             } else {
-                let kept = self.keep_when_free(part).await;
+                let kept = match self.memory_until(until, bytes).await {
+                    Ok(memory) => self.keep_whole(part, memory, no_chunks).await,
+                    Err(error) => Err(error),
+                };
                 kept.map_err(|error| error.with("parts of the batch that are stored", stored))?;
             }
         }
@@ -48,24 +56,25 @@ impl Store {
         Ok(Appended::Stored)
     }
 
-    async fn keep_when_free(&self, part: Arrival) -> Result<Appended> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            while !self.intake.has_room(&part) && Instant::now() < until {
-                sleep(WAIT).await;
-            }
-            match self.keep_whole(part.clone(), self.intake.chunks.hold(0)).await {
-                // Another sender took the memory.
-                Err(error) if matches!(error.kind(), ErrorKind::Full { .. }) && Instant::now() < until => {}
-                kept => return kept,
+    /// Reserves memory for a part. Waits for it until a time.
+    async fn memory_until(&self, until: Instant, bytes: usize) -> Result<Reservation> {
+        while Instant::now() < until {
+            match self.intake.try_reserve(bytes)? {
+                Some(memory) => return Ok(memory),
+                None => sleep(WAIT).await,
             }
         }
+        self.intake.reserve(bytes)
     }
 
-    async fn keep_whole(&self, arrival: Arrival, chunks: Reservation) -> Result<Appended> {
+    async fn keep_whole(
+        &self,
+        arrival: Arrival,
+        reservation: Reservation,
+        chunks: Reservation,
+    ) -> Result<Appended> {
         // Held until the answer arrives, so that the batch is freed by this thread and not by the journal's thread.
         let held = arrival.clone();
-        let reservation = self.intake.reserve(&arrival)?;
         let (reply, answer) = oneshot::channel();
         self.command(Command::Append(Append { arrival, reservation, chunks, reply }))?;
         let appended = answer.await.map_err(|_| closed())?;

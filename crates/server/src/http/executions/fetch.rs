@@ -38,7 +38,7 @@ pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
 pub enum Wanted<'a> {
     /// Blocks of one service. `None`: of all services.
     Service(Option<&'a str>),
-    /// Blocks of any service with a part of this trace.
+    /// Blocks of all services that may have a part of this trace.
     Trace(TraceId),
     All,
 }
@@ -106,8 +106,9 @@ struct Cache {
     blocks: Vec<SourceBlock>,
 }
 
-/// Computes an answer block by block: reads the range once for each pass. If all blocks of a pass take at most `cache_bytes_max`
-/// bytes, the next passes read them from memory. The answer may be incomplete, because the memory of an analysis is bounded.
+/// Computes an answer block by block: reads the range once for each pass. If the blocks of a pass over a service or over all take
+/// at most `cache_bytes_max` bytes together, later passes that need no others get them from memory. The answer may be incomplete,
+/// because the memory of an analysis is bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -126,7 +127,7 @@ pub async fn folded<F: Fold + Send>(
             }
             continue;
         }
-        // Blocks that did not fit once are not tried again.
+        // Keeps no blocks if those of this scope did not fit before, or if the scope is only a part.
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         let read = pass(store, (service, range), (scope, &room), &mut fold).await?;
@@ -143,7 +144,7 @@ pub async fn folded<F: Fold + Send>(
     Ok((Read { records: fold.finish(), damages }, incomplete))
 }
 
-/// Reads all blocks of a scope once. Returns them if `room` is enough for all.
+/// Reads all blocks of a scope once and adds them to `fold`. Returns them if `room` is enough for all.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),

@@ -170,7 +170,7 @@ async fn folded<T: Send + 'static>(
     away(move || Json(damage::told(write(records), warnings)).into_response()).await
 }
 
-/// Computes an answer block by block. Its memory does not depend on the number of calls, so it does not need the permit for heavy
+/// Computes an answer block by block. Its memory is bounded for any number of calls, so it does not need the permit for heavy
 /// queries. Stops after the current block when the client disconnects.
 async fn computed<F: Fold + Send>(
     (app, access): (&App, &Access),

@@ -1,6 +1,7 @@
 //! Query responses in Prometheus' JSON. They are serialized by hand for speed, because they have up to millions of points.
 //!
-//! A small response is written at once. A large one is written in parts while the client reads, several parts concurrently.
+//! A response is written in one piece. Only a matrix of more than `PART_POINTS` points is written in parts while the client
+//! reads, several parts concurrently.
 //!
 //! Path of one record: before, `crates/query/src/promql/` computes with it; after, `ui/src/lib/api.ts` or another client
 //! receives it.
@@ -23,7 +24,7 @@ use super::stats::Stats;
 use crate::http::answers::Keeps;
 use crate::http::error::ApiError;
 
-/// Limit on the points of one response: some 150 MB of JSON.
+/// Limit on the points of a matrix: some 150 MB of JSON.
 const POINTS_MAX: usize = 5_000_000;
 /// Number of points of one part: half a MB of JSON, about a millisecond of work.
 const PART_POINTS: usize = 16_384;
@@ -36,7 +37,7 @@ pub struct Answer {
     output: Output,
     /// Whether series were cut off by the limit.
     is_truncated: bool,
-    /// Bytes of the labels as JSON.
+    /// Bytes of the labels as JSON, or an upper estimate.
     pub label_bytes: usize,
     pub stats: Option<Stats>,
     /// Warnings, except the one about the limit.
@@ -140,7 +141,8 @@ impl Answer {
         }
     }
 
-    /// Divides the response into units of work. Each has many short series, or a part of a long one.
+    /// Divides a matrix into units of work of at most `PART_POINTS` points: many short series, or a part of a long one. Other
+    /// results have no parts.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut room = 0;

@@ -91,7 +91,7 @@ pub fn find(
     Ok(found)
 }
 
-/// Reads all selections. Stops as soon as a limit is exceeded.
+/// Reads all selections. Stops as soon as the limit on samples is exceeded.
 pub async fn selections(
     store: &View,
     selections: &[Selection],

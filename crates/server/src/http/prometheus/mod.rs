@@ -229,7 +229,7 @@ mod tests {
     use super::{REPLACED_SERIES_INLINE_MAX, TEXT_INLINE_MAX, has_costly_pattern, series_inline_max};
 
     #[test]
-    fn only_alternations_of_names_are_compiled_inline() {
+    fn only_simple_patterns_are_compiled_inline() {
         for (text, is_costly) in [
             ("up", false),
             (r#"max(max_over_time(cpu_user{hostname=~"host_1|host_2"}[1m])) by (__name__)"#, false),

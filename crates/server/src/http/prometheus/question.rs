@@ -6,9 +6,10 @@
 //!   the limits of `light`         on a blocking thread, at the same time as others
 //!   the limits of all queries     on a blocking thread, one at a time (`App::heavy`)
 //! ```
-//! If another heavy query is running, a query is first computed within the limits of `light`. If it needs more, it waits for
-//! the other query and is parsed and computed again. A waiting query keeps only its text: no patterns, series or samples.
-//! Therefore all queries together take at most the memory of one heavy query and of the light ones.
+//! While a heavy query is running, other queries are first computed within the limits of `light`. If one needs more, it waits
+//! for the heavy query, and is parsed and computed again. A waiting query keeps its text, but no patterns, series or samples,
+//! and shares its known results with the cache (`Fill`). So all queries together take at most the memory of one heavy query
+//! and of the light ones.
 //!
 //! Step before: `mod.rs` has read the parameters of the query. Step after: `answer.rs` writes the response.
 
@@ -27,7 +28,7 @@ use crate::http::error::ApiError;
 use crate::http::turn::{Running, Turn, away, turn};
 use crate::read::damage::sentences;
 
-/// Limit on the samples, on the points, and on the visits of samples by windows, for a query that is computed on the thread
+/// Limit on the sum of samples and points, and on the visits of samples by windows, for a query that is computed on the thread
 /// of the request. Work up to this limit takes some 200 us. Waking another thread would take a large part of this time.
 pub(super) const WORK_INLINE_MAX: usize = 1 << 16;
 /// Limit on the samples of a light query, and on the values of its intermediate results: some 100 MB with all copies.
@@ -57,7 +58,7 @@ pub struct Question {
     /// Limit on the series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
-    /// Takes the results. It has the other steps of the query, if only some of them are computed.
+    /// Receives the computed results. If only some steps are computed, it has the results of the others.
     pub fill: Option<Box<Fill>>,
     pub watch: Watch,
     #[expect(dead_code, reason = "only its drop has an effect")]
@@ -121,7 +122,7 @@ impl Question {
         }
     }
 
-    /// Parses the query and finds its series. Runs on a blocking thread unless the query is light, because compiling patterns
+    /// Parses the query and finds its series. Runs on a blocking thread unless `is_light` is set, because compiling patterns
     /// and walking a large index take long.
     async fn begin(self, app: &App, permit: Turn) -> Result<Attempt, ApiError> {
         let store = app.view(&self.access);

@@ -133,7 +133,7 @@ pub(in crate::http) async fn selecting<T: Send + 'static>(
     watched(asked, (turn, running), work).await
 }
 
-/// The texts of the selectors. Empty when there are none.
+/// The texts of the selectors.
 pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
     if texts.len() > SELECTORS_MAX {
@@ -144,7 +144,7 @@ pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     Ok(texts)
 }
 
-/// Parses selectors and compiles their patterns, which takes long. All patterns of a request share one budget.
+/// Parses selectors and compiles their patterns, which may take long. All patterns of a request share one budget.
 pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiError> {
     let mut budget = PatternBudget::default();
     texts.iter().map(|text| Ok(promql::parse_selector_within(text, &mut budget)?)).collect()

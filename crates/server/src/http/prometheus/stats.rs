@@ -8,7 +8,7 @@ use tacho_store::ReadReport;
 use tacho_api::export::Thinned;
 use tacho_api::json::float;
 
-/// `timings` and `samples` are as in Prometheus, the other fields are our own. Times are in seconds.
+/// `timings` and `samples` have fields of Prometheus, the other fields are our own. The timings are in seconds.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {

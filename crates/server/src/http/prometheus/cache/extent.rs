@@ -14,8 +14,8 @@ use tacho_model::{Labels, TimeRange, Timestamp};
 use tacho_query::promql::{Grid, Point, Reach, Series};
 use tacho_store::{Change, Changes};
 
-/// Consecutive steps, both ends included. Unlike a [`Grid`] it has its last step, because two of them are intersected. `step` is
-/// positive.
+/// Consecutive steps, both ends included. Unlike a [`Grid`], it stores the time of its last step, so that two of them can be
+/// intersected. `step` is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     pub first: Timestamp,
@@ -56,7 +56,7 @@ pub struct Usable {
 }
 
 impl Extent {
-    /// The longest part of the question that begins or ends with it and whose results are unchanged.
+    /// The longest part of the question that includes its first or its last step, and whose results are known and unchanged.
     pub fn usable(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let step = asked.step;
         let (first, last) = (asked.first.max(self.steps.first), asked.last.min(self.steps.last));
@@ -92,9 +92,9 @@ impl Extent {
         Some(Usable { steps, missing })
     }
 
-    /// All steps of the question, if a limit on samples refuses them exactly when it refused the steps of the extent. The samples
-    /// that count towards the limit are those of the whole range, also between the windows of two steps, and their number is
-    /// estimated from the chunks. So nothing in the range may have changed, and the steps are not combined with computed ones.
+    /// All steps of the question, if it is certain that the limit on samples still permits them, as it permitted the steps of the
+    /// extent. Samples between the windows of two steps count towards this limit, too, and their number is estimated from the
+    /// chunks. So nothing in the range may have changed, and the steps are not combined with computed ones.
     pub fn usable_whole(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let is_within = asked.first >= self.steps.first && asked.last <= self.steps.last;
         let range = TimeRange::new(asked.first, asked.last);

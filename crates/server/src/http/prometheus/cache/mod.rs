@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Gauge};
 use extent::{Extent, Steps, Usable};
 
-/// An extent takes at most this part of the memory of the cache, so that one query does not evict all others.
+/// An extent takes at most the memory of the cache divided by this number, so that one query does not evict all others.
 const EXTENT_SHARE: usize = 4;
 /// Memory of an extent apart from its series and the texts of its key, bytes.
 const EXTENT_BYTES: usize = 512;
@@ -35,7 +35,7 @@ const EXTENT_BYTES: usize = 512;
 struct Key {
     text: String,
     step: i64,
-    /// The remainder of the times of the steps, divided by the step.
+    /// The time of each step modulo the length of a step.
     phase: i64,
     lookback: i64,
     /// The selector of the token. Results of one selector are never used for another one.
@@ -116,7 +116,7 @@ impl Hit {
 pub enum NotKept {
     /// It is not known on which samples the results depend.
     Form,
-    /// The answer has notes about unreadable or downsampled samples, or may have them although no result changes.
+    /// The answer has notes about unreadable or downsampled samples, or may get them later without a change of its results.
     Notes,
     /// The results take too large a part of the cache.
     Size,
@@ -141,8 +141,8 @@ pub struct Fill {
     key: Key,
     asked: Steps,
     missing: Steps,
-    /// The other steps, and the extent that has their results. They are copied when the missing ones are computed, because the
-    /// query may wait long for its permit.
+    /// The other steps, and the extent that has their results. The results are copied only after the missing ones are computed,
+    /// because the query may wait long for its permit.
     known: Option<(Arc<Extent>, Steps)>,
     /// The number of the last change before the read.
     change: u64,
@@ -170,13 +170,12 @@ impl ResultCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a range query that must be computed, and says so.
+    /// Counts a range query that does not use the cache.
     pub fn bypass(&self) -> Looked {
         self.figures.bypasses.add(1);
         Looked::Bypass
     }
 
-    /// Looks for the results of a range query.
     pub fn look(self: &Arc<Self>, view: View, access: &Access, text: &str, at: &promql::Params) -> Looked {
         let Some((asked, key)) = self.key_of(access, text, at) else { return self.bypass() };
         // The state of the store is taken before the results are checked, and before missing ones are read.
@@ -288,7 +287,8 @@ impl Fill {
         self.missing != self.asked
     }
 
-    /// Adds the results of the missing steps to the known ones. Keeps all of them if their reach is known.
+    /// Returns the results of all steps: the known and the computed ones. Also keeps them, unless there is a reason not to
+    /// ([`NotKept`]).
     pub fn complete(&self, computed: Vec<Series>, reach: Result<Reach, NotKept>) -> Vec<Series> {
         let is_later = self.missing.first > self.asked.first;
         let all = match &self.known {
@@ -312,8 +312,8 @@ impl Fill {
     }
 }
 
-/// The text without blanks around it, and with one space for each sequence of blanks outside of literals. Texts with comments
-/// stay as they are.
+/// The text without blanks around it, and with one space for each sequence of blanks outside of literals. A text with `#`, which
+/// may begin a comment, is only trimmed.
 fn without_blanks(text: &str) -> String {
     let is_blank = |c: char| u8::try_from(c).is_ok_and(promql::is_blank);
     let text = text.trim_matches(is_blank);

@@ -1,4 +1,4 @@
-//! A model of the cache: random writes, late writes, deletions, flushes, merges and clean-ups, and questions that repeat and
+//! A model of the cache: random writes, late writes, deletions, flushes, merges and sweeps, and questions that repeat and
 //! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
 
 use std::future::poll_fn;
@@ -288,7 +288,7 @@ async fn the_limit_of_a_token_on_samples_refuses_the_same_questions_with_and_wit
 }
 
 #[tokio::test]
-async fn retention_changes_results() {
+async fn answers_have_the_same_bytes_while_retention_hides_samples() {
     let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
     for seed in 11..=12 {
         run(seed, Policies { retention: retention.clone(), ..Policies::default() }).await;
@@ -296,7 +296,7 @@ async fn retention_changes_results() {
 }
 
 #[tokio::test]
-async fn inexact_merges_and_downsampling_change_results() {
+async fn answers_have_the_same_bytes_while_merges_round_or_downsample() {
     let semantic = Semantic {
         time: u64::try_from(2 * SECOND).unwrap(),
         value: Some(Tolerance::Absolute(0.5)),
@@ -337,7 +337,7 @@ async fn the_use_of_the_cache_is_counted() {
     model.store.close().await.unwrap();
 }
 
-/// A hit with more results than this is copied and written away from the threads that serve requests.
+/// With 8 series, a hit with more steps than this is copied and written on a blocking thread, with a permit.
 const STEPS_INLINE_MAX: i64 = (WORK_INLINE_MAX / 8) as i64 - 1;
 
 #[tokio::test]
