@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::config::Address;
 use crate::serve::ServeError;
 
-/// Connections that wait to be accepted.
+/// Limit on the connections that wait to be accepted at one port.
 const BACKLOG: u32 = 1_024;
 /// Pause after accept failed, so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -21,7 +21,8 @@ struct Version {
     version: u32,
 }
 
-/// Reads a file, and removes the read permission of other users. `None` if there is no file. Errors are one sentence.
+/// Removes the permissions of other users from a file, and reads it. `None` if there is no file. An error is one line without the
+/// path.
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     if path.is_file() {
         disk::restrict(path, disk::FILE_MODE);
@@ -39,13 +40,13 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
     parse(&bytes, version).map(Some)
 }
 
-/// The version of a file; `None` if it cannot be read.
+/// The version of a file; `None` if the file cannot be read or states no version.
 pub fn version_of(path: &Path) -> Option<u32> {
     let found: Version = serde_json::from_slice(&disk::read_regular(path, FILE_BYTES_MAX).ok()?).ok()?;
     Some(found.version)
 }
 
-/// Parses the content of a file with this version.
+/// Parses the content of a file. An error if its version is not `known`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
     let malformed = |error: serde_json::Error| shown(&error.to_string(), MESSAGE_CHARS_MAX);
     let Version { version } = serde_json::from_slice(bytes).map_err(malformed)?;
@@ -55,8 +56,8 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String>
     serde_json::from_slice(bytes).map_err(malformed)
 }
 
-/// Replaces the file. The new file is on disk when this returns. After a crash before that, either the old or the new file is
-/// complete. `content` must have the member `version`.
+/// Replaces the file. When this succeeds, the new content is on disk. After a crash before that, the file has either the whole
+/// old or the whole new content. `content` must have the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
     replace_durably(path, &encode(content)?)
 }
@@ -68,7 +69,7 @@ pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Replaces a file of the data directory. Only the owner may read the new file. It is on disk when this returns.
+/// Replaces a file of the data directory. Only the owner may read the new file. When this succeeds, it is on disk.
 fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, disk::private_file(), File::sync_all)?;
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());

@@ -1,5 +1,6 @@
-//! Tests responses of a server while earlier requests hold all of a resource: the memory for decoding, or the permits of
-//! merges. A disk and a driver that block at a gate prolong the earlier requests as long as a test needs.
+//! Tests responses of a server that lacks a resource: earlier requests hold the memory for decoding or the permits of merges, or
+//! one body exceeds the memory of a batch. A disk and a driver that block at a gate prolong the earlier requests as long as a
+//! test needs.
 
 #[path = "support/inside.rs"]
 mod inside;
@@ -19,7 +20,7 @@ use tacho_store::disk::{Disk, DiskFile, RealDisk};
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
 use tacho_store::{Driver, MemoryDriver, Options, Result};
 
-/// Threads that pass the gate wait while it is shut.
+/// While the gate is shut, calls of `pass` wait.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -34,7 +35,7 @@ impl Gate {
     }
 }
 
-/// A disk whose syncs wait at the gate.
+/// A disk whose syncs of files wait at the gate.
 struct SlowDisk(Gate);
 
 struct SlowFile(File, Gate);

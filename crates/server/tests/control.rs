@@ -122,7 +122,7 @@ fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
 }
 
 #[test]
-fn answers_are_kept_until_the_rules_change() {
+fn an_agent_that_answered_follows_until_the_rules_change() {
     let server = start();
     let mut agent = server.agent(1, "shop", "a");
     let (revision, _) = next_rules(&mut agent);

@@ -79,7 +79,7 @@ fn start_on(runtime: Runtime, connections_max: usize, options: Options, patience
 }
 
 impl Running {
-    /// All samples of the series of all sessions.
+    /// All samples of the series `heap` of all sessions.
     fn samples(&self) -> Vec<Sample> {
         let name = Matcher::new("__name__", MatchOp::Equal, "heap").unwrap();
         let series = self.store.find(Kind::Sample, &[name]);
@@ -87,7 +87,7 @@ impl Running {
         series.into_iter().flat_map(|(id, _)| read(id)).collect()
     }
 
-    /// Runs the code of a client on a server with a stopped clock. A paused clock does not advance while blocking code runs.
+    /// Runs the code of a client of a server with a stopped clock. The clock does not advance while this code runs.
     fn client<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.runtime.block_on(async { tokio::task::spawn_blocking(work).await.unwrap() })
     }
@@ -382,7 +382,7 @@ fn expect_end_after(server: &Running, limit: Duration, stream: TcpStream) {
     assert_eq!(server.client(move || stream.peek(&mut [0])).unwrap(), 0);
 }
 
-/// Sends a heartbeat. The server has then read all earlier frames.
+/// Sends a heartbeat and waits for the answer. The server has then read all earlier frames.
 fn beat(server: &Running, mut agent: Agent) -> Agent {
     server.client(move || {
         agent.ping(Ping::default());

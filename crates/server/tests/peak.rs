@@ -1,5 +1,5 @@
-//! Checks that the memory of a request is bounded by its bytes, at each entry point of the HTTP server. A search looks for the
-//! requests that need the most memory.
+//! Checks that the memory of a request is bounded by its bytes, or for gzip by the limit on decompressed bytes, at each entry
+//! point of the HTTP server. A search looks for the requests that need the most memory.
 //!
 //! This file tests gzip, query strings, forms, PromQL, selectors, deletions, and JSON. `ingest/tests/peak.rs` tests bodies of
 //! records. The server runs in this process, so that its memory is counted. There is only one test, because all tests of a
@@ -164,7 +164,7 @@ const DOORS: &[Door] = &[
         // A compressed byte may expand to a thousand bytes, so the bound depends on the limit on decompressed bytes. The
         // buffer doubles as it fills.
         bound: |_| MIN_BYTES + 4 * BODY_BYTES,
-        // Bytes of a gzip member, number of members, whether the end is missing.
+        // Decompressed bytes of a gzip member, number of members, whether the end is missing.
         worst: &[
             [1 << 20, 2, 0, 0, 0, 0],
             [1 << 20, 3, 0, 0, 0, 0],

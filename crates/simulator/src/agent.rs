@@ -17,7 +17,7 @@ pub struct Agent {
     pub over_network: bool,
     /// The records that must be in the store.
     pub model: Model,
-    /// Every record that this agent ever made, even if it was deleted.
+    /// Every entry and execution that this agent ever made, even if it was deleted. For its samples see `values`.
     pub sent: Model,
     /// The value of every sample that this agent ever made, by series and time.
     values: BTreeMap<(String, i64), Vec<Value>>,

@@ -20,7 +20,7 @@ use crate::world::{CHUNKS, End, World};
 /// Limit on damaged places of one seed.
 const PLACES_MAX: u64 = 4;
 
-/// Limit on the processes that put rows into the growing segment.
+/// Limit on the processes that are started until one leaves rows in the growing segment.
 const WRITERS_MAX: usize = 20;
 
 const MARK_BYTES: usize = 16;
@@ -51,7 +51,7 @@ async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
         let Some((path, stated)) = growing(world) else { continue };
         let Some((text, bytes)) = world.disk.cut_end(&path, MARK, stated) else { continue };
         totals.damages += 1;
-        // The last mark is not synced, so it is not missing.
+        // `END` does not state the last mark, so no start can report that it is missing.
         let missing = bytes.saturating_sub(MARK_BYTES) as u64;
         for start in ["first", "second"] {
             let driver = world.open_driver().await.map_err(|error| Failure::Refused(error.to_string()))?;
@@ -134,7 +134,7 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
 
 /// What a read of one series has shown.
 struct Seen {
-    /// The first difference from the model.
+    /// How the records differ from the model; `None` if they are equal.
     differs: Option<String>,
     /// Whether the read itself reports damage.
     reported: bool,

@@ -1,4 +1,4 @@
-//! Switches the deliberate faults of the store on, one after the other, and counts the seeds until each is found.
+//! Switches one deliberate fault on, and counts the seeds until it is found.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +15,7 @@ pub struct Search {
     pub failure: String,
 }
 
-/// Runs the simulation with one fault and with the seeds from `first` on, until a run fails.
+/// Runs the simulation with one fault, for at most `seeds_max` seeds from `first` on, until a run fails.
 pub fn search(mutation: Mutation, first: u64, seeds_max: u64) -> Search {
     Mutation::set(Some(mutation));
     let mut search = Search { mutation, seeds: None, failure: String::new() };

@@ -33,7 +33,7 @@ const ON_THE_WAY_BYTES: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_millis(400);
 /// Limit on connections whose end the recorder does not see.
 const SILENT_MAX: usize = 6;
-/// Operations in the dictionary of a connection; the model uses fewer.
+/// Operations in the dictionary of a connection: all that the model uses.
 const OPERATIONS: u64 = 9;
 /// Id of the name of the only thread.
 const THREAD: u64 = 1;
@@ -43,7 +43,7 @@ const THREAD: u64 = 1;
 pub struct Network {
     recorder: Option<Recorder>,
     connections: JoinSet<()>,
-    /// Connections that an agent has given up, and whose end the recorder does not see.
+    /// Connections that an agent no longer uses, and whose end the recorder does not see.
     silent: Vec<DuplexStream>,
 }
 
@@ -74,7 +74,8 @@ impl Network {
         Some(here)
     }
 
-    /// Leaves a connection that an agent has given up.
+    /// Takes a connection that an agent no longer uses. If it is silent, it stays open for now, so the recorder does not see its
+    /// end. Otherwise it is closed.
     pub fn leave(&mut self, heard: Heard) {
         if heard.is_silent {
             self.silent.push(heard.stream);

@@ -32,7 +32,7 @@ pub struct Totals {
     /// Connections of agents to the recorder, and those that ended before all frames were acknowledged.
     pub connections: u64,
     pub cut_connections: u64,
-    /// Frames that were on disk when the machine stopped before their ACK.
+    /// Frames that were stored, but whose ACK did not reach the agent.
     pub found_frames: u64,
     pub checks: u64,
     pub operations: u64,
@@ -118,7 +118,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Limit on the time of one seed, by the paused clock. A seed takes a few simulated minutes.
+/// Limit on the time of one seed, by the paused clock. A seed takes a few simulated seconds.
 const SIMULATED_TIME_MAX: Duration = Duration::from_secs(86_400);
 
 /// Runs one seed. Returns the number of disk operations and a hash of them.

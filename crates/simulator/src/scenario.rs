@@ -12,7 +12,7 @@ use crate::disk::Faults;
 pub enum Step {
     /// All agents record frames, and send what is not acknowledged.
     Send,
-    /// One agent sends another frame with the number of its last acknowledged frame.
+    /// One agent sends other records with the number of its last acknowledged frame.
     Repeat,
     Flush,
     Merge,

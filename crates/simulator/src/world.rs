@@ -288,7 +288,7 @@ impl World {
         Ok(())
     }
 
-    /// Each agent asks for the last frame that the store has, and repeats the later frames.
+    /// Each agent learns the last frame that the store has. It sends the later frames again in its next round.
     pub fn reconnect(&mut self, open: &Open, totals: &mut Totals) -> Result<(), Failure> {
         for agent in &mut self.agents {
             let stored = open.store.session_acked(agent.session);
@@ -360,7 +360,7 @@ impl World {
         }
     }
 
-    /// Checks that an error has a cause, and removes the cause of a full disk.
+    /// Checks that an error is of a kind that the simulation causes. If the disk is full, gives it unlimited space.
     pub fn accept(&self, error: &Error) -> Result<(), Failure> {
         self.say(|| format!("refused: {error}"));
         match error.kind() {

@@ -1,5 +1,5 @@
 //! A frame that counts as acknowledged after a restart survives the next power failure, even if the previous process
-//! failed to sync it.
+//! failed to sync it. The same is true for a row of the driver that can be read after a restart.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tacho_store::driver::{Driver, Row, Scan, Table};
 use tacho_store::threads::Threads;
 use tacho_store::{MemoryDriver, Options, Origin, Store};
 
-/// Number of seeds. With each, other bytes of a failed sync are on disk.
+/// Number of seeds. Each decides which bytes of a failed sync are on disk.
 const SEEDS: u64 = 40;
 
 async fn open(disk: &SimulatedDisk) -> Arc<Store> {

@@ -1,8 +1,8 @@
 //! Cost per value from `append` to the disk, and duration of a start after a crash.
 //! `cargo bench -p tacho-store --bench write`
 //!
-//! The values are whole numbers that change a little, ten series per host, as in the TSBS devops load. CPU time is the
-//! time of the whole process. Batches are built before the measurement. `VALUES=1000000` uses fewer values.
+//! The values are whole numbers that change a little, ten series per host, as the CPU values of the TSBS devops load. CPU time is
+//! the time of the whole process. Batches are built before the measurement. `VALUES=1000000` uses fewer values.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,7 +52,7 @@ fn cpu_seconds() -> f64 {
 }
 
 async fn open(directory: &std::path::Path, driver: &Arc<MemoryDriver>) -> Arc<Store> {
-    // All records stay in the journal, so that only writing and reading the journal is measured.
+    // No generation is sealed, so that the encoding of chunks is not measured.
     let options = Options {
         seal_bytes: 1 << 30,
         journal_bytes: 1 << 30,

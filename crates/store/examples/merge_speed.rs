@@ -1,7 +1,7 @@
 //! Rate of merges, and write amplification. `cargo run --release -p tacho-store --example merge_speed`
 //!
-//! 100 hosts with 10 series each, a sample every ten seconds for a day, flushed every half hour, in memory. The chunks
-//! are merged twice: first by levels, as in the background but without pauses; then in a single merge.
+//! 100 hosts with 10 series each, a sample every ten seconds for a day, flushed every half hour. The driver is in
+//! memory. The chunks are merged twice: first by levels, as in the background but without pauses; then in a single merge.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -29,7 +29,7 @@ impl SampleAnswer {
 /// Some samples of one series.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// Samples of a chunk, cut to the requested range.
+    /// Samples of chunks or of memtables, within the requested range.
     Samples { times: Times, values: ValueColumn },
     /// Statistics of a chunk without NaN values. The chunk is inside one window of the query, and overlaps no other
     /// samples of its series.
@@ -67,7 +67,7 @@ pub struct Exactness {
     pub time_error_max: u64,
     /// Largest difference between a stored value and the recorded (or aggregated) value.
     pub value_error_max: f64,
-    /// The longest aggregation step.
+    /// The aggregation with the longest step; `None` if no samples are aggregated.
     pub thinned: Option<Aggregation>,
 }
 
@@ -79,7 +79,7 @@ impl Exactness {
     }
 }
 
-/// Cost of a read. A chunk is counted as one row of the driver, regardless of the number of its series.
+/// Cost of a read. A chunk counts once, regardless of the number of its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadReport {
     /// Chunks found. Each chunk is also counted as skipped, as answered from its statistics alone, or as decoded.
@@ -96,7 +96,7 @@ pub struct ReadReport {
     /// Largest difference between a returned value and the recorded value, in the unit of its series. For an
     /// aggregated value, the error bound that its chunk states.
     pub value_error_max: f64,
-    /// Longest aggregation step among all values used.
+    /// The aggregation with the longest step among all values used.
     pub thinned: Option<Aggregation>,
 }
 

@@ -1,4 +1,4 @@
-//! Checks a batch: limits on records, limits on new series, origin, memory.
+//! Checks a batch: limits on records and on new series. Also estimates its memory.
 //!
 //! Path of one record. Before: `store.rs` receives the [`Batch`]. Here: the task of the caller checks the batch. After:
 //! `commit.rs` writes it to the journal and adds it to the memtable.
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub struct Origin {
     /// Random number that the sender draws when its process starts.
     pub session: u128,
-    /// Number of the first frame in the batch. Older agents do not send this number; it is then 0.
+    /// Number of the first frame in the batch. Older journals (versions 1 and 2) do not state this number; it is then 0.
     pub first: u64,
     /// Number of the last frame. Frame numbers rise from 1; gaps are allowed.
     pub seq: u64,
@@ -78,7 +78,7 @@ pub struct RefusedSeries {
     pub reason: String,
 }
 
-/// Limit on refused series listed per batch; the others are only counted.
+/// Limit on the refused series of a batch that are listed with a reason.
 pub const REFUSED_NAMED_MAX: usize = 16;
 
 impl Refused {

@@ -25,7 +25,7 @@ pub fn hello(session: u128) -> Hello {
     Hello { version_min: 1, version_max: 1, session, pairs, secret: None, token: None }
 }
 
-/// HELLO of a process of this service that supports PROBES.
+/// HELLO of an agent that supports PROBES.
 pub fn controlled(session: u128, service: &str, instance: &str) -> Hello {
     let pairs = [("service", service), ("host", "h1"), ("instance", instance), ("control", "1")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -53,7 +53,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Connects, sends HELLO and waits for WELCOME. If the server sends another frame, that frame is the error.
+    /// Connects, sends HELLO and waits for WELCOME. If the server sends another frame, that frame is the error. The error is
+    /// `None` if the connection cannot be made or is closed.
     pub fn connect(at: SocketAddr, hello: &Hello) -> Result<Self, Option<ServerFrame>> {
         let mut raw = Raw::connect(at).map_err(|_| None)?;
         let mut bytes = Vec::new();
@@ -74,7 +75,7 @@ impl Agent {
         agent
     }
 
-    /// Returns false if the server has closed the connection.
+    /// Returns whether all bytes could be written.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -116,7 +117,7 @@ impl Agent {
         receive(&mut self.stream, &mut self.decoder)
     }
 
-    /// Waits for the acknowledgement of `seq`; returns the frames before it.
+    /// Waits for the acknowledgement of `seq`. Returns the other frames that came before it, without acknowledgements.
     pub fn wait_ack(&mut self, seq: u64) -> Vec<ServerFrame> {
         let mut others = Vec::new();
         loop {
@@ -162,7 +163,7 @@ impl Raw {
         Ok(Self { stream, decoder: FrameDecoder::new() })
     }
 
-    /// Returns false if the server has closed the connection.
+    /// Returns whether all bytes could be written.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -196,7 +197,7 @@ pub mod content {
 
     /// 2023-11-14, in nanoseconds.
     pub const BASE: i64 = 1_700_000_000_000_000_000;
-    /// Distance between the bases of two frames.
+    /// Distance between the bases of consecutive frames, ns.
     const STEP: i64 = 1_000_000;
     pub const SAMPLES: u64 = 3;
     pub const ENTRIES: u64 = 2;

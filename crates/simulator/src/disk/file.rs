@@ -120,8 +120,8 @@ impl File {
         self.seen = self.stable.clone();
     }
 
-    /// Damages the bytes on the medium; all bytes of the file count as synced after it. Returns the position of the first damaged
-    /// byte.
+    /// Damages the bytes on the medium; all bytes of the file count as synced after it. Returns the position of the
+    /// damaged byte or sector.
     pub fn harm(&mut self, harm: Harm, donor: &[u8], random: &mut Random) -> u64 {
         let at = random.below(self.length());
         let sector = at / SECTOR_BYTES;
@@ -143,7 +143,7 @@ impl File {
         if harm == Harm::Bit { at } else { from as u64 }
     }
 
-    /// Fills `bytes` from `at` on.
+    /// Reads bytes of the file from position `at` on, as many as `bytes` holds.
     pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
         let end = at as usize + bytes.len();
         let found = self.seen.get(at as usize..end).ok_or(io::ErrorKind::UnexpectedEof)?;

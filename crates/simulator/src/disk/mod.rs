@@ -34,7 +34,7 @@ struct State {
     names: Names,
     random: Random,
     faults: Faults,
-    /// Number of operations that are done before the machine stops; `None` means that it does not stop.
+    /// Number of further operations before the machine stops; `None` means that it does not stop.
     operations_left: Option<u64>,
     stopped: watch::Sender<bool>,
     /// Rises with each start of the process. Files that an earlier process opened accept no writes.
@@ -49,8 +49,8 @@ struct State {
     trace: bool,
 }
 
-/// Limit on the operations of one seed, including reads. A task that never rests reaches it, because the paused clock then
-/// stands still, and no limit on time is reached.
+/// Limit on the operations of one seed, including reads. It ends a seed with a task that never rests: the paused clock then
+/// stands still, so the limit on time is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every change of the disk after the machine has stopped.
@@ -161,8 +161,8 @@ impl SimulatedDisk {
         Some(text)
     }
 
-    /// Cuts off the end of a file, and keeps at least its first `least` bytes. Half of the cuts are at a place where `boundary`
-    /// begins. Returns a description and the number of lost bytes; `None` if the file is not longer.
+    /// Cuts off the end of a file, and keeps at least its first `least` bytes. If the end contains `boundary`, half of the cuts
+    /// are where one begins. Returns a description and the number of lost bytes; `None` if the file is not longer than `least`.
     pub fn cut_end(&self, path: &Path, boundary: &[u8], least: usize) -> Option<(String, usize)> {
         let mut state = self.state();
         let id = state.names.file(path).ok()?;
