@@ -5,9 +5,9 @@
 //! ```text
 //!   times   ──────[ 3 ]──────────[  7  ][ 9 ]──   since(7, all) = [ 9 ]
 //! ```
-//! A change is reported after readers can see it, and before its sender gets an answer. A reader that takes the number first and
-//! then reads therefore never keeps a state that is older than its number. When a log is full, neighbouring intervals are joined:
-//! more times then count as changed, never fewer.
+//! A change is reported when all later reads see it, and before its sender gets an answer. A reader that takes the number
+//! first and then reads therefore never keeps a state that is older than its number. When a log is full, neighbouring intervals
+//! are joined: more times then count as changed, never fewer.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,13 +36,13 @@ pub enum Change {
     Counts,
 }
 
-/// The changes of a store. All questions and reports take microseconds.
+/// The changes of a store. Each question and each report runs for some microseconds only.
 #[derive(Debug, Default)]
 pub struct Changes {
     logs: Mutex<Logs>,
     /// Number of intervals that were joined with a neighbour at the limit.
     joined: Count,
-    /// Distance, ns, at which a change affects samples: a later sample replaces one whose time a merge has moved this far.
+    /// A change may affect samples up to this far before and after it, ns, because merges may have moved their times.
     distance: u64,
     downsamples: bool,
 }
@@ -57,13 +57,15 @@ struct Logs {
 }
 
 impl Changes {
-    /// A merge may move the time of a sample, and that of its copy, so changes count at twice the distance of a move.
+    /// A merge may move the time of a sample, and that of its copy. A change therefore affects samples up to twice the largest
+    /// move away.
     pub fn new(policies: &Policies) -> Self {
         let downsamples = !policies.downsampling.is_empty();
         Self { distance: policies.time_max().saturating_mul(2), downsamples, ..Self::default() }
     }
 
-    /// Whether merges may downsample series. A read then has a note about them, even if no sample of a result changes.
+    /// Whether merges may downsample series. Answers get a note about downsampled series, so a merge may change an answer even
+    /// if no sample of it changes.
     pub const fn downsamples(&self) -> bool {
         self.downsamples
     }
@@ -91,8 +93,8 @@ impl Changes {
         self.joined.get()
     }
 
-    /// The changed intervals within `range`, of all changes after the number `after`. With [`Change::Chunks`], also changes of
-    /// samples; with [`Change::Counts`], of all kinds. They ascend.
+    /// The intervals of all changes after the number `after` that overlap `range`, in the order of their starts. With
+    /// [`Change::Chunks`], also changes of samples; with [`Change::Counts`], of all kinds.
     pub fn since(&self, after: u64, range: TimeRange, kind: Change) -> Vec<TimeRange> {
         let logs = self.lock();
         if logs.last <= after {
@@ -111,7 +113,7 @@ impl Changes {
         found
     }
 
-    /// Reports a change. Readers must see it already.
+    /// Reports a change. Every read that begins after the report must see it.
     pub(crate) fn report(&self, kind: Change, range: TimeRange) {
         if range.is_empty() {
             return;
@@ -172,7 +174,7 @@ impl Log {
         intervals - self.0.len()
     }
 
-    /// Joins neighbours: first those that are short and near to each other.
+    /// Joins pairs of neighbours that together are not longer than the median pair.
     fn halve(&mut self) {
         let all: Vec<(Timestamp, Timestamp, u64)> = std::mem::take(&mut self.0)
             .into_iter()
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_are_intervals_too() {
+    fn intervals_may_reach_the_ends_of_time() {
         let changes = Changes::default();
         for part in [TimeRange::ALL, range(i64::MAX, i64::MAX), range(i64::MIN, i64::MIN), TimeRange::ALL] {
             changes.report(Change::Samples, part);

@@ -81,7 +81,8 @@ impl<'a> Cursor<'a> {
         if count > max { Err(self.malformed(what)) } else { Ok(count) }
     }
 
-    /// Reads a number of items of at least `item_bytes` each. Refuses a number that the remaining bytes cannot hold.
+    /// Reads the number of items that follow, each of at least `item_bytes`. Refuses a number that the remaining bytes cannot
+    /// hold.
     pub fn count(&mut self, item_bytes: usize, what: &'static str) -> Result<usize, Malformed> {
         let count = usize::try_from(self.varint(what)?).map_err(|_| self.malformed(what))?;
         if count > self.rest.len() / item_bytes { Err(self.malformed(what)) } else { Ok(count) }

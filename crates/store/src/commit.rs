@@ -1,6 +1,6 @@
-//! The single writer of the journal: a thread, or a task (`threads.rs`). It takes all waiting batches, syncs once for all
-//! of them, adds them to the memtable, and then answers the senders. It also decides when a generation is full or old
-//! enough to be sealed.
+//! The single writer of the journal: a thread, or a task (`threads.rs`). It takes waiting batches in groups. For each group, it
+//! syncs once, adds the batches to the memtable, and then answers the senders. It also decides when a generation is full or
+//! old enough to be sealed.
 //!
 //! Path of one record. Before: `arrival.rs` checked it. Here: `journal/encode.rs` and `journal/writer.rs` make it
 //! durable. After: `generation.rs` makes it readable.
@@ -42,7 +42,7 @@ pub enum Command {
 pub struct Sealed {
     /// The last generation that waits for its flush; 0 if there is none.
     pub through: u64,
-    /// An error if the remains of a refused batch may still be in a journal. A recovery would then read the batch.
+    /// An error if the remains of a refused batch may still be in a journal. A recovery could then read the batch.
     pub clean: Result<()>,
 }
 
@@ -65,18 +65,18 @@ pub enum Seal {
     Failure,
 }
 
-/// Limit on the bytes that one sync commits. It bounds the wait of the first batch.
+/// A group with this many bytes takes no further batch. It bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
 /// A group with this many series takes no further batch. Apart from its last batch, which may have a million, a group is small.
 const GROUP_SERIES_MAX: usize = 16_384;
-/// A batch with more series is large.
+/// A batch with more series of samples is large ([`is_large`]).
 const SMALL_SERIES_MAX: usize = 4_096;
-/// Limit on the samples of one series in one generation. It bounds the memory for encoding the generation and does not
-/// shorten chunks.
+/// A generation with this many samples of one series is sealed. This bounds the memory for encoding the generation and does not
+/// shorten chunks, which have fewer samples.
 const SERIES_VALUES_MAX: usize = 1 << 18;
-/// Memory of a generation per series with samples, bytes, at which it is sealed, if this is more than `seal_bytes`. Each sealed
-/// series costs a definition in the next journal and a column of a chunk, so it should have many samples. A series of a counter
-/// with 20 samples takes about 90 bytes.
+/// Memory of a generation per series with samples, bytes, at which it is sealed, if the product is more than `seal_bytes`. Each
+/// sealed series costs a definition in the next journal and a column of a chunk, so it should have many samples. A series of a
+/// counter with 20 samples takes about 90 bytes.
 const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -232,7 +232,7 @@ impl Committer {
             return Ok(());
         }
         if !Mutation::BrokenJournalNotCut.is_on() {
-            // Otherwise a recovery could read the refused batch of a sender beside its later ones.
+            // Otherwise a recovery could read a batch that was refused, in addition to the sender's later ones.
             self.cut_broken()?;
         }
         let store = &self.store;
@@ -312,7 +312,7 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
-            // Before the end of the lock: from then on, a frame that is sent again is acknowledged by another thread.
+            // Before the lock is released, because another thread already acknowledges this frame if it is sent again.
             times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
             drop(generations);
             drop((append.reservation, append.chunks));
@@ -356,7 +356,7 @@ impl Committer {
         }
     }
 
-    /// Whether to seal the active generation.
+    /// The reason to seal the active generation now; `None` if it stays active.
     fn due(&self) -> Option<Seal> {
         let generations = self.store.generations.read();
         let (active, options) = (generations.active.as_ref()?, &self.store.options);
@@ -399,8 +399,8 @@ impl Committer {
     }
 }
 
-/// Memory at which a generation with this number of series of samples is sealed, bytes. At most three eighths of the memory
-/// budget, so that senders need not wait while one generation is flushed and the next one grows.
+/// Memory at which a generation with this number of series of samples is sealed, bytes. Above `seal_bytes`, at most three eighths
+/// of the memory budget, so that senders need not wait while one generation is flushed and the next one grows.
 fn seal_bytes(options: &Options, series: usize) -> usize {
     let of_series = series.saturating_mul(SEAL_BYTES_PER_SERIES).min(options.open_bytes_max / 8 * 3);
     options.seal_bytes.max(of_series)

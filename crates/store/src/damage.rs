@@ -126,15 +126,16 @@ impl<T> Read<T> {
     }
 }
 
-/// Rows found to be unreadable since the store was opened.
+/// Unreadable parts of the store: those that were found at start, and the rows found since.
 #[derive(Debug, Default)]
 pub struct Unreadable {
     rows: Mutex<HashSet<u128>>,
-    /// Number of unreadable rows; each is counted once.
+    /// Number of unreadable rows of the Chunks table; each is counted once.
     count: Count,
     /// Partitions with an unreadable series row. Their series are unknown.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
-    /// Reasons why any answer may lack records or have deleted ones: files, journals or deletions that were unreadable at start.
+    /// Reasons why any answer may lack records or include deleted ones: files, journals or deletions that were unreadable at
+    /// start.
     everywhere: Vec<Arc<str>>,
 }
 

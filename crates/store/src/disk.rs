@@ -33,8 +33,8 @@ pub trait Disk: Send + Sync + 'static {
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Rewrites the bytes of a file after the offset `from` without a change, and syncs the file. After a failed sync of an
-    /// earlier process, these bytes may exist only in memory, and a sync alone may not write them.
+    /// Rewrites the bytes of a file from the offset `from` on, unchanged, and syncs the file. After a failed sync of an earlier
+    /// process, these bytes may exist only in memory, and a sync alone may not write them.
     fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let mut part = vec![0; RENEW_BYTES];
@@ -57,7 +57,7 @@ pub trait Disk: Send + Sync + 'static {
     /// Makes creations, removals and renames in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates a file that occupies `bytes`. It is removed when the disk is full and other files need the space.
+    /// Creates a file that occupies `bytes`. The caller removes it when the disk is full and other files need the space.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let file = private_file().write(true).create(true).truncate(true).open(path)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
@@ -102,7 +102,7 @@ pub trait Disk: Send + Sync + 'static {
         make_directory(directory)
     }
 
-    /// Locks a directory against other processes. Creates it if it is missing. Removes the rights of other users from its
+    /// Locks a directory against other processes. Creates it if it is missing. Removes the rights of other users from it and its
     /// files. `None` means that no other process can use the disk.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ fn open_without_wait(options: &mut OpenOptions, flags: OFlags, path: &Path) -> i
     }
 }
 
-/// Reads a file of at most `bytes_max`, as [`open_regular`] opens it.
+/// Opens a file as [`open_regular`] does, and reads it if it has at most `bytes_max` bytes.
 ///
 /// # Errors
 /// Also when the file is longer.
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         let message = "1100 bytes are free on the disk, 1000 are reserved so that deletion works, and up to 101 are needed";
         assert!(error.to_string().starts_with(message), "{error}");
-        // Removing a file frees its space.
+        // Cutting or removing a file frees space.
         let path = place.path().join("x");
         let mut file = disk.open(&path).unwrap();
         file.append(&[0; 600]).unwrap();

@@ -1,4 +1,4 @@
-//! Is each row consistent with the rest of the store? Rows are checked one at a time, on any number of threads.
+//! Is each row consistent with the rest of the store? Each row is checked on its own, so several threads can check rows.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::{Error, ErrorKind, Result};
 pub enum Depth {
     /// Checks checksums, keys and references.
     Quick,
-    /// Also decodes every chunk, and compares the values with the statistics.
+    /// Also decodes every chunk, and compares its records with its header and its filters.
     Whole,
 }
 

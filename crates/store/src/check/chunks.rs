@@ -160,7 +160,8 @@ impl Checker {
         }
     }
 
-    /// The verdict on a chunk with records that do not match its header: a finding, and a chunk with only the sound columns.
+    /// The verdict on a chunk with records that cannot be decoded or do not match its header. If some columns are sound, the
+    /// value of `kept` is a chunk of only these. The caller completes the row.
     fn wrong_columns(
         &self,
         place: Place,
@@ -221,7 +222,7 @@ impl Checker {
     fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
-        // A key has only the lower bits of a number from 2^31 on, so such a number is not compared.
+        // A key has only the lower 31 bits of a merge number. They are not compared with a last number that is longer.
         let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
         let highest = merge.max(of_row);
         // Older versions wrote no sequence to the facts.

@@ -15,7 +15,7 @@ use crate::kinds::of_kind_mut;
 pub enum Severity {
     /// No damage: a state that a running or killed server leaves.
     Note,
-    /// No stored data is damaged, but an operator should look at the cause.
+    /// Nothing proves that stored data is damaged, but an operator should look at the cause.
     Warning,
     /// Bytes differ from the bytes that were written, or data is missing.
     Damage,
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_costs_an_unknown_number_of_records() {
+    fn a_loss_without_a_number_of_records_counts_as_unknown() {
         use FindingKind::{FileForeign, FileMissing, FileShort, FileUnreadable, KeyWrong};
         let mut all = Findings::default();
         for kind in [FileMissing, FileShort, FileUnreadable, FileForeign, KeyWrong] {

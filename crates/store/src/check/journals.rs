@@ -1,4 +1,4 @@
-//! Is every acknowledged record that is not flushed in the journals? Opens all journals and keeps them open, because a
+//! Do the journals have every acknowledged record that is not flushed? Opens all journals and keeps them open, because a
 //! server may flush and remove them at the same time.
 
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Journals {
         self.held.values().filter_map(|held| held.front.as_ref()?.header())
     }
 
-    /// All generations in the names and headers of files, including files in the quarantine.
+    /// All generations in the names and headers of the journals, and in the names of quarantined files.
     pub fn generations(&self) -> Vec<u64> {
         let in_headers =
             self.headers().flat_map(|h| h.older.iter().map(|older| older.generation).chain([h.generation]));
@@ -118,7 +118,7 @@ impl Journals {
         Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
     }
 
-    /// Generations of journals that may have records. A journal without a complete header has none.
+    /// Generations of journals that may have records. A journal whose creation was interrupted has none.
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
         self.held
             .iter()
@@ -309,7 +309,8 @@ impl Journals {
     }
 }
 
-/// A journal from a backup does not fit: it was shorter then, and the next backup does not have it any more.
+/// Does not advise to copy only the journal from a backup: an earlier backup has a shorter file, and a later one may not have the
+/// file.
 const JOURNAL_GAP_REMEDY: &str = "if the whole file still exists elsewhere, put it back; else restore the data directory from a \
                                   backup, or use tacho repair to keep the rest";
 

@@ -1,5 +1,5 @@
-//! Which facts and labels are in the Meta and Series tables? These tables are read first, because the checks of all other
-//! rows need them. This file ignores unreadable rows; they are reported when their file is read.
+//! Which facts, labels and keys does the store have? They are read first, because the checks of single rows need them. Unreadable
+//! rows are ignored here. The later check of each row reports them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::recover::{Facts, each_row};
 use crate::upkeep::tombstones_scan;
 use crate::{Error, ErrorKind};
 
-/// The contents of both tables at one moment.
+/// Contents of the Meta and Series tables, and the keys of the Chunks table.
 pub struct Known {
     pub facts: Facts,
     /// The highest generation in the rows of sessions.

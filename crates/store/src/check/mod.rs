@@ -5,8 +5,8 @@
 //!                  -> Checker::row  each row with its place      -> Verdict: findings, and the part that can be kept
 //!   Journals::hold -> Journals::check each record                -> findings, and the batches
 //! ```
-//! Only `salvage.rs` writes, for `tacho repair`, and only to another directory. This code takes no locks. In memory are the
-//! labels of all series, and either one row per thread or one journal.
+//! Only `salvage.rs` writes, for `tacho repair`, and only to another directory. This code does not lock the checked directory. In
+//! memory are the labels of all series, and either one row per thread or one journal.
 
 mod checker;
 mod chunks;

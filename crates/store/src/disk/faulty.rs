@@ -44,7 +44,7 @@ impl Default for Switches {
 }
 
 impl FaultyDisk {
-    /// Sets the bytes that may still be appended. After that, a write stops in the middle, as on a full disk.
+    /// Sets the number of bytes that may still be appended. The append that exceeds it writes only a part, as on a full disk.
     pub fn set_space(&self, bytes: u64) {
         self.0.space.store(bytes, Ordering::SeqCst);
     }
@@ -81,8 +81,8 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// Sets the number of operations after which all operations fail, as if the process had ended. The next append writes
-    /// half of its bytes.
+    /// Sets the number of operations after which all operations fail, as if the process had ended. The first append that fails
+    /// writes half of its bytes.
     pub fn set_operations(&self, operations: u64) {
         self.0.half_done.store(false, Ordering::SeqCst);
         self.0.operations.store(operations, Ordering::SeqCst);

@@ -9,10 +9,10 @@ pub trait ReadFile: Send + Sync {
     /// Length of the file, bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Fills a part of `bytes` from `offset` on. Returns the number of bytes; 0 at the end of the file.
+    /// Reads bytes of the file from `offset` on, at most `bytes.len()`. Returns their number; 0 at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Fills `bytes` from `offset` on.
+    /// Fills `bytes` with the bytes of the file from `offset` on.
     ///
     /// # Errors
     /// `UnexpectedEof` if the file is too short.

@@ -2,8 +2,9 @@
 //!
 //! The seed determines everything except the scheduling of threads and timers: batches of four senders, repetitions, flushes,
 //! merges, deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any driver call
-//! and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain maps: every
-//! acknowledged record that was not deleted, exactly once. Of samples with equal times, the last one counts.
+//! and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain maps: exactly
+//! once, every acknowledged record that was not deleted, expired or removed by downsampling. Of samples with equal times, the
+//! last one counts.
 //!
 //! This file and `conformance/mod.rs` use each other: the simulation is one case of that suite, and it opens drivers with
 //! the suite's types.
@@ -285,7 +286,7 @@ impl World {
         self.faulty.set_quiet(true);
     }
 
-    /// Discards all memory and opens the store again. In half of the cases, first appends garbage to the last journal file.
+    /// Drops the store without closing it, and opens it again. In half of the cases, first appends garbage to the last journal.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();
@@ -320,7 +321,7 @@ impl World {
             flush_wait_first: Duration::from_micros(100),
             flush_wait_max: Duration::from_millis(2),
             disk: Arc::new(self.disk.clone()),
-            // Small chunks, so that full chunks occur, and frequent flushes, so that merges occur.
+            // Small chunks, so that full chunks occur, and merges of two chunks, so that merges occur.
             chunk_values: 64,
             merge_rows: 2,
             // Sometimes the limit is so low that a merge must be split.

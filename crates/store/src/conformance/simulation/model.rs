@@ -1,4 +1,4 @@
-//! The model: the batches of one sender in plain maps, and a generator of batches.
+//! The model: the records of one sender in plain maps, and a generator of batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -116,7 +116,7 @@ pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128)
     let others = [(OWN, &own), (BRIEF, &brief), (COARSE, &coarse)];
     let all = SHARED.iter().map(|name| (*name, &shared)).chain(others);
     for (name, moments) in all {
-        // Downsampling ignores NaN.
+        // No f64 values, because some are NaN, which downsampling ignores.
         let kinds = if name == COARSE { 1..3 } else { 0..8 };
         let samples = moments.iter().map(|at| Sample { at: *at, value: value(random, &kinds) }).collect();
         batch.samples.push(SampleSeries { labels: labels(name, sender), samples });
