@@ -138,22 +138,23 @@ pub struct Info {
     pub location: String,
 }
 
-/// Damage or loss that a back end found in its data since it was opened. The names are file names of the back end.
+/// Known damage and loss of the data of a back end, also from before it was opened. The names are file names of the back end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Damaged files that stay in use, because their other parts are readable.
     pub damaged: Vec<String>,
-    /// Number and bytes of the damaged places in the rows of these files. If an index is intact, a damaged row is found
-    /// only when that row is read.
+    /// Number and bytes of the damaged and missing places in these files. If an index is intact, a damaged row is found only
+    /// when that row is read.
     pub damaged_places: u64,
     pub damaged_bytes: u64,
     /// The damaged files that contain these places.
     pub places_in: Vec<String>,
-    /// Unreadable files. They were moved aside and not deleted.
+    /// Unreadable files that were moved aside, by this process or an earlier one, and not deleted.
     pub set_aside: Vec<String>,
     /// Copies of bytes that were cut off the ends of files. These bytes may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes cut off the ends of files without evidence that they were acknowledged.
+    /// Bytes cut off the ends of files when the back end was opened. Those that may have been acknowledged are also in
+    /// `torn_ends`. If the back end was opened read-only, all these bytes are not cut off, but ignored.
     pub torn_bytes: u64,
 }
 
@@ -179,7 +180,7 @@ pub struct Damaged {
     pub partition: Vec<u8>,
     pub clustering: Vec<u8>,
     /// The bytes stored in place of the value, in full length. A reader with its own checksums can use the intact parts.
-    /// Empty if no byte could be read.
+    /// Empty if these bytes cannot be read or belong to another row.
     pub value: Bytes,
     /// The reason, with the position in the back end.
     pub reason: Box<str>,
@@ -208,8 +209,8 @@ pub type Scanned<T = Row> = Result<T, Damaged>;
 
 pub type RowStream = BoxStream<'static, Result<Scanned>>;
 
-/// Selects parts of a row's value, in ascending order. The arguments are the number of the scan and the first bytes of
-/// the value. `None` selects the whole value.
+/// Selects parts of a row's value, in ascending order. The arguments are the index of the scan in the list of scans, and the
+/// first bytes of the value. `None` selects the whole value.
 pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + Sync>;
 
 /// Receives partition and clustering of each row.
@@ -234,7 +235,7 @@ impl From<Row> for Cut {
 pub struct Verified {
     /// Bytes read.
     pub bytes: u64,
-    /// Unreadable rows, without their values.
+    /// Unreadable rows, without their values. If there are very many, a driver may return only the first ones.
     pub damaged: Vec<Damaged>,
     /// Whether all data has been read. The next call then starts from the beginning.
     pub done: bool,
@@ -281,7 +282,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Lists the keys of all rows of a table, in any order. If that is not possible without reading values, returns `false`
-    /// and lists no key. The store uses the keys at start to find existing generations.
+    /// and lists no key. The store uses the keys at start to find the generations and the sequence numbers in use.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }

@@ -53,7 +53,7 @@ pub struct Files {
     pub journals: Vec<Found>,
     /// The highest generation number in any file name or header.
     pub highest: u64,
-    /// Bytes of each journal.
+    /// Bytes of each journal, except those without a complete header, which never had a record.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<(Found, Header)>,
 }
@@ -66,7 +66,7 @@ pub enum Gap {
     Missing { generation: u64 },
     /// The journal has fewer bytes than were acknowledged.
     Short { generation: u64, found: u64, length: u64 },
-    /// The generation has chunks, but the last complete generation is an earlier one.
+    /// The generation has chunks and no journal, but only the generations up to `flushed` are complete in the driver.
     Unfinished { generation: u64, flushed: u64 },
 }
 
@@ -98,14 +98,16 @@ impl Gap {
 /// Message about a journal of a later generation next to an empty driver.
 pub const EMPTIED: &str = "journals exist, but the data flushed before them is missing";
 
-/// Whether journals of these generations prove that a driver has had data. The identity is written before the first journal is
-/// created, and generation 1 is in the driver before the second journal is created. An empty driver next to a later journal has
-/// therefore lost its data.
+/// Whether an empty driver next to journals of these generations counts as one that has lost its data. The identity is written
+/// before the first journal is created, so the driver has lost at least the identity. Next to the journal of generation 1 alone,
+/// it has lost nothing else, because that journal has all records. A journal of a later generation shows that generation 1 was
+/// sealed. So its records may have been flushed, and may be lost.
 pub fn prove_flush(generations: impl IntoIterator<Item = u64>) -> bool {
     generations.into_iter().any(|generation| generation > 1)
 }
 
-/// The gaps among the journals after `flushed`, compared with the given lengths.
+/// The gaps after generation `flushed`. `named` are the required journals and the bytes that each must have, `chunks` the
+/// generations of the chunks in the driver, `lengths` the existing journals and their bytes.
 pub fn gaps<'a>(
     flushed: u64,
     named: impl Iterator<Item = &'a Older>,
@@ -132,7 +134,7 @@ pub fn gaps<'a>(
 
 impl Files {
     /// # Errors
-    /// `Io`, and `Version` when a newer version wrote a journal.
+    /// `Io`; `Version` when a newer version wrote a journal; `Corrupt` when no part of a file shows that it is a journal.
     pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
         let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
@@ -190,7 +192,8 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Checks that the journals that will be read belong to this store and have their own names.
+    /// Checks that the journals that will be read belong to this store, and that the name of each file has the generation of its
+    /// header.
     ///
     /// # Errors
     /// `Invalid`.

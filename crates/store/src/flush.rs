@@ -40,7 +40,7 @@ use crate::threads::{Started, Threads};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of chunks per `put`. Bounds memory, and shares one sync among many chunks.
+/// Bytes of chunks per `put`; the last partition may exceed them. Bounds memory, and shares one sync among many chunks.
 const PUT_BYTES: usize = 4 << 20;
 /// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
@@ -332,7 +332,7 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
     }
 }
 
-/// Cuts the journal to the flushed records, so that a recovery does not read the remains of a failed write.
+/// Cuts the remains of a failed write off the journal, so that a recovery does not read them.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {
@@ -387,8 +387,8 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
     }
 }
 
-/// Waits until all generations up to `through` are flushed. Returns the error of a flush that fails during
-/// the wait.
+/// Waits until all generations up to `through` are flushed. Returns the error of a flush that fails during the wait, or `Closed`
+/// if the flusher ends first.
 pub async fn wait_for(mut progress: watch::Receiver<Progress>, through: u64) -> Result<()> {
     let failures = progress.borrow().failures;
     let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;

@@ -164,7 +164,7 @@ impl Generations {
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))
     }
 
-    /// Bytes of all journal files.
+    /// Bytes of the journals of these generations.
     pub fn journal_bytes(&self) -> u64 {
         let sealed = self.sealed.iter().map(|generation| generation.journal.length);
         sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()

@@ -28,8 +28,8 @@ pub struct Print {
 }
 
 impl Print {
-    /// Summarises times in any order. Sorts them, because series written by several senders differ in the order of
-    /// arrival.
+    /// Summarises times in any order. Sorts them and removes repetitions, because series written by several senders differ in the
+    /// order of arrival.
     pub fn of(at: &mut Vec<i64>) -> Self {
         if !at.is_sorted_by(|a, b| a < b) {
             at.sort_unstable();

@@ -36,7 +36,7 @@ impl Part {
         self.times.last().unwrap_or(i64::MIN)
     }
 
-    /// The samples in several parts, which end at these ascending times at the latest.
+    /// Divides the part after each of these ascending times: no result has samples both up to and after one of them.
     pub fn divided(self, ends: &[Timestamp]) -> Vec<Self> {
         let mut parts = Vec::new();
         let mut place = 0;
@@ -81,7 +81,7 @@ pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     runs.filter_map(columns).map(piece).collect()
 }
 
-/// Replaces the times of resent samples by the times of their moved originals.
+/// Gives each resent copy of a sample with a moved time this moved time, so that the copy replaces the sample.
 fn settle(parts: &mut [Part]) {
     if parts.len() < 2 || parts.iter().all(|part| part.moved.is_none()) {
         return;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   headers + open samples -> candidates of each series -> sets of candidates that overlap in time
-//!     a single chunk inside one window     answered by its statistics
+//!     a single chunk inside one window     answered by its statistics, if it has them and no mask covers a part of it
 //!     all other sets                       decoded, then merged (`piece.rs`)
 //! ```
 //!
@@ -40,7 +40,7 @@ pub struct Stored {
 #[derive(Debug, Default)]
 pub struct Asked {
     pub masks: Vec<Mask>,
-    /// The samples of the series in memory, cut to the range.
+    /// The samples of the series in memory, cut to [`Question::reach`].
     pub open: Vec<Part>,
 }
 
@@ -57,9 +57,9 @@ pub struct Question {
 /// Samples of one series in one chunk or in memory.
 #[derive(Debug)]
 struct Candidate {
-    /// Time range of the whole chunk.
+    /// Time range of the whole chunk, or of the samples in memory.
     range: TimeRange,
-    /// Range in which samples that arrive later may be copies of this chunk's samples.
+    /// Range in which samples that arrive later may be copies of this chunk's samples; `range` for samples in memory.
     reach: TimeRange,
     source: Source,
 }
@@ -143,7 +143,7 @@ pub struct Job {
 pub struct Plan {
     pub jobs: Vec<Job>,
     pub report: ReadReport,
-    /// Approximate number of samples in the answer.
+    /// Approximate number of samples in the answer, without those that a summary replaces.
     pub samples: usize,
     /// How exact each series is in the chunks that overlap the range.
     pub exactness: Vec<Exactness>,

@@ -90,7 +90,7 @@ pub struct Timed<'a> {
 /// The time of a moved sample, and the distance of a later sample from it.
 type Slot = (Timestamp, u64);
 
-/// For each row, its times after resent samples received the times of their originals; `None` if no time changes.
+/// For each row, its times after each resent copy got the moved time of the sample that it repeats; `None` if no time changes.
 pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     let mut known: Vec<Option<Times>> = vec![None; rows.len()];
     let (moved, mut exact): (Vec<_>, Vec<_>) =
@@ -200,7 +200,7 @@ mod tests {
         Times::new(at).unwrap()
     }
 
-    /// Adds later rows to a row at 0, 100, .. 500 with an error of 20 and to exact times at 110.
+    /// Adds later rows to a row with times 0, 100, .. 500 that were moved by up to 20, and to a row with the exact time 110.
     fn check(later: &[&[i64]], expect: &[&[i64]]) {
         let (slots, beside) = (times(&[0, 100, 200, 300, 400, 500]), times(&[110]));
         let later: Vec<Times> = later.iter().map(|at| times(at)).collect();
@@ -252,7 +252,6 @@ mod tests {
         assert_eq!([99, 101, 200, 330, 331].map(parts), [false, true, false, true, false]);
     }
 
-    /// With two rows of moved times, a sample is a copy in the row with the nearer time.
     #[test]
     fn a_sample_is_a_copy_in_the_row_with_the_nearest_time() {
         let [even, odd, late] = [times(&[0, 100, 200]), times(&[110, 150]), times(&[103, 108, 151])];
@@ -272,7 +271,7 @@ mod tests {
     }
 
     proptest! {
-        /// Copies of any subset of the moved samples find their own slots, and new samples stay new.
+        /// Copies of any subset of the moved samples get the times of these samples.
         #[test]
         fn copies_of_moved_samples_are_recognised(
             steps in prop::collection::vec(1i64..400, 3..200),

@@ -20,7 +20,8 @@ const ZSTD: u8 = 1;
 /// Labels shorter than this stay uncompressed, bytes, because compression would save nothing.
 const COMPRESS_BYTES_MIN: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
-/// Limit on the decompressed labels of one group, bytes. 64 series with 64 labels of maximum length have 17 MiB.
+/// Limit on the decompressed labels of one group, bytes. In rows from before the limit on the bytes of all labels of a series, 64
+/// series with 64 labels of maximum length have 17 MiB.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
 /// The id of a group. For a single member, this is the member's id.
@@ -190,7 +191,7 @@ const MAGIC: &[u8; 4] = b"TREP";
 const REPLACEMENT_VERSION: u8 = 2;
 /// The version that is written with an overhang.
 const OVERHANG_VERSION: u8 = 3;
-/// First bytes of a row that no merge wrote.
+/// First bytes of a chunk, and so of a row without a prefix.
 const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
 impl Replacement {
@@ -262,7 +263,8 @@ pub fn remains(value: &Bytes) -> Remains {
     }
 }
 
-/// Length of the prefix, from the first bytes of a row's value. `None` if these bytes are damaged or too few.
+/// Length of the prefix, from the first bytes of a row's value. `None` if these bytes are damaged or too few, or the prefix has a
+/// newer version.
 pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
     take_prefix(front).and_then(Prefix::sound).ok().map(|prefix| prefix.bytes)
 }
@@ -284,7 +286,7 @@ enum Sum {
         stored: u32,
         computed: u32,
     },
-    /// A prefix of version 1 has no checksum.
+    /// There is no prefix, or a prefix of version 1, which has no checksum.
     Absent,
 }
 

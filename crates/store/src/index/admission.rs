@@ -7,7 +7,8 @@ use tacho_model::{Labels, SeriesId};
 use super::{Index, LABEL_BYTES, SeriesNumber, VALUE_BYTES, bytes_of};
 use crate::journal::format::DEFINITIONS_BYTES_MAX;
 
-/// The limits. Concurrent batches may exceed them slightly.
+/// The limits. Concurrent batches may exceed them slightly. A series with several new label names may exceed `label_names_max`,
+/// because each of its names is checked alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     pub series_max: usize,

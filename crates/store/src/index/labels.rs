@@ -40,8 +40,8 @@ impl Index {
     }
 }
 
-/// The labels of the series that `wanted` accepts. The lock is released between some series, so that writers of new series do
-/// not wait long. `None` when `waits` returns false.
+/// The labels of the series that `wanted` accepts. The lock is released after every `SERIES_AT_ONCE` numbers, so that writers of
+/// new series do not wait long. `None` when `waits` returns false.
 pub fn labels_of_all(
     index: &Guarded<Index>,
     numbers: &[SeriesNumber],

@@ -77,7 +77,7 @@ const VALUE_BYTES: usize = 144;
 /// Memory of one label in the map without its name, bytes.
 const LABEL_BYTES: usize = 184;
 
-/// Room for the labels of most series while they are added.
+/// Most series have at most this many labels. Space for them is reserved while a series is added.
 const PAIRS_USUAL: usize = 16;
 
 /// Values and series of one label.
@@ -137,7 +137,8 @@ impl Index {
         self.numbers.find(id, |number| self.id(number))
     }
 
-    /// Like [`Index::number`], for the series that follows `before` in a batch. Fast because senders repeat their order.
+    /// Like [`Index::number`], for the series that follows `before` in a batch. Tries the next number first, because senders
+    /// repeat the order in which their series were added.
     pub fn number_after(&self, before: Option<SeriesNumber>, id: SeriesId) -> Option<SeriesNumber> {
         let next = before.map_or(0, |before| before.saturating_add(1));
         // A removed series keeps its id, but not its kinds.
@@ -177,7 +178,7 @@ impl Index {
         self.add_with(kind, id, |index| index.add_new(id, labels.iter()))
     }
 
-    /// Like [`Index::add`], without making [`Labels`] of valid canonical bytes. They are needed nowhere else at a start.
+    /// Like [`Index::add`], without making [`Labels`] of valid canonical bytes. A start needs no `Labels`.
     ///
     /// # Errors
     /// The bytes are not canonical labels.

@@ -64,7 +64,7 @@ mod tests {
     proptest! {
         #[test]
         fn inserted_numbers_are_found_until_removed(steps in proptest::collection::vec((0u32..40, any::<bool>()), 0..300)) {
-            // Ids that differ in few bits and collide in the table.
+            // Ids that differ in few bits.
             let id_of = |number: u32| SeriesId(u128::from(number) << 60 | u128::from(number % 5));
             let mut numbers = Numbers::default();
             let mut here = std::collections::BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The labels of all series. Each pair of a name and a value is stored once, and has a number. A series has the numbers of
-//! its pairs, so that a label takes four bytes per series.
+//! The labels of all series. Each pair of a name and a value is stored once, and has a number. A series stores the
+//! numbers of its pairs, four bytes each.
 
 use std::sync::Arc;
 
