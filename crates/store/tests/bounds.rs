@@ -1,5 +1,5 @@
-//! Tests the limits on series, labels and chunks: which records are refused, with which messages, and that other records
-//! are kept.
+//! Tests the limits on series, labels, chunks and the size of a batch: which records are refused, with which messages, and
+//! that other records are kept.
 
 mod common;
 
@@ -12,7 +12,7 @@ use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
 
 #[tokio::test]
-async fn a_label_with_too_many_values_is_refused_alone() {
+async fn series_with_a_new_value_of_a_full_label_are_refused_and_others_kept() {
     let options = Options { label_values_max: 100, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;

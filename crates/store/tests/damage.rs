@@ -115,7 +115,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
     // No record before the damaged row is missing.
     assert_eq!(store.samples(id("a"), TimeRange::new(0, 99)).await.unwrap().len(), 20);
     assert_eq!(store.read_chunks(Kind::Sample, id("a")).await.unwrap().records.len(), 2);
-    // Masked samples are not missing.
+    // Masked samples do not count as missing.
     let gone = TimeRange::new(50, 200 + 2 * DAY_NS);
     store.delete(&[Matcher::equal(NAME, "a")], gone).await.unwrap();
     assert_eq!(store.samples(id("a"), ALL).await.unwrap().len(), 20);
@@ -317,7 +317,7 @@ impl Driver for Watched {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_deletion_is_retried_by_the_next_sweep() {
+async fn a_deletion_that_cannot_be_completed_is_retried_only_by_a_sweep() {
     let patient = Patient::with(Options { threads: Threads::One, ..Options::default() });
     let store = patient.bench.open().await;
     let points: Vec<(i64, &str)> =
@@ -379,7 +379,7 @@ async fn a_failed_deletion_is_retried_by_the_next_sweep() {
 }
 
 #[tokio::test]
-async fn unreadable_facts_are_in_every_answer_until_rewritten() {
+async fn unreadable_labels_and_deletions_are_reported_until_their_rows_are_rewritten() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     three(&store).await;
@@ -432,7 +432,8 @@ async fn missing_metadata_rows_are_not_guessed() {
     assert!(facts.len() >= 3);
     for (number, row) in facts.iter().enumerate() {
         patient.damage(row, Wound::Lost);
-        // Facts with a second copy are taken from that copy. Without the other facts, the store does not open.
+        // The store opens if the fact has a second copy, or if the store can start without it: the statistics restart at 0,
+        // and the clock is trusted. Otherwise the store does not open.
         match patient.bench.try_open().await {
             Ok(store) => {
                 let (values, told) = read(&store, &["a"]).await;

@@ -1,5 +1,5 @@
-//! Counts the chunks that arrived since the last merge. The counts are in memory, so that the usual choice of merges
-//! needs no read.
+//! Counts the chunks of each partition that no merge has read. The counts are in memory, so that the usual choice of
+//! merges needs no read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ impl Tail {
 
 type Key = [u8; 17];
 
-/// Tails of the partitions with chunks that are not full.
+/// Tails of the partitions with fresh chunks, or with merged chunks that are not full.
 #[derive(Debug, Default)]
 pub struct Fresh(Mutex<Lists>);
 

@@ -1,7 +1,7 @@
 //! Clean boundaries between the rows of a partition, in order of time.
 //!
-//! The order of overlapping rows matters. A row with moved times reaches further than its first and last time, because
-//! later samples there may be resent copies of its samples (`group/resent.rs`).
+//! The order of overlapping rows of samples or entries matters. A row with moved times may reach beyond its first and last
+//! time, because later samples there may be resent copies of its samples (`group/resent.rs`).
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::facts::{Facts, Next};
 
 /// Boundaries between rows. Each list has one item more than there are rows.
 pub struct Joints {
-    /// `clean[i]`: no row before row `i` has the same start as a later row, or overlaps the reach of a conflicting later row.
-    /// Row `i` is one of the later rows.
+    /// `clean[i]`: no row before row `i` has the same start as row `i` or a later row. If the order matters, no reach of a row
+    /// before row `i` overlaps the reach of a conflicting row from `i` on. Boundaries that `floor` makes uncertain are unclean.
     clean: Vec<bool>,
     /// Like `clean`, but only overlaps of conflicting rows that are not siblings of a merge make an item false.
     settled: Vec<bool>,
@@ -20,7 +20,6 @@ pub struct Joints {
     behind: Vec<Option<Timestamp>>,
 }
 
-/// Sets these boundaries to `false`.
 fn unset(boundaries: &mut [bool], range: Range<usize>) {
     boundaries.get_mut(range).unwrap_or_default().fill(false);
 }
@@ -43,7 +42,8 @@ impl Joints {
         let before_max = rows.iter().map(|row| row.overhang.before).max().unwrap_or(0);
         for (at, row) in rows.iter().enumerate() {
             let end = row.reach().end;
-            // Two conflicting rows with overlapping reaches make all boundaries between them unclean.
+            // Two rows with the same start, or two conflicting rows with overlapping reaches, make all boundaries between them
+            // unclean.
             let furthest = end.saturating_add_unsigned(before_max);
             let reached = rows.iter().skip(at + 1).take_while(|later| later.key.start <= furthest);
             for (later, behind) in reached.zip(at + 1..) {
@@ -72,7 +72,7 @@ impl Joints {
         self.clean.get(at).copied().unwrap_or(true)
     }
 
-    /// Whether row `at` belongs to, or is between, two conflicting rows that overlap and that no merge has read together.
+    /// Whether row `at` belongs to, or is between, two conflicting rows that overlap and that the same merge did not write.
     pub fn is_bound(&self, at: usize) -> bool {
         [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
     }

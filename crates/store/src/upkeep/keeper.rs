@@ -1,7 +1,8 @@
-//! The upkeep task. Its priorities: orders, then fresh chunks, then a slow sweep.
+//! The upkeep task. Its priorities: orders, then deletions, fresh chunks, a slow sweep, and the verification of stored bytes.
 //!
-//! Runs jobs in batches. A batch checks some partitions concurrently and applies the results in one `put`. Between two
-//! batches, the task rests according to its pace, and accepts orders.
+//! Runs jobs in batches. A batch checks some partitions and applies the results in one `put`. Between two batches of the
+//! backlog, the task rests according to its pace, and accepts orders. For an order, it checks several partitions concurrently
+//! and does not rest.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ struct Keeper {
     next_sweep: Instant,
     /// Time of the next verification of stored bytes.
     next_verify: Instant,
-    /// Whether all partitions were checked since the start.
+    /// Whether a sweep has queued all partitions since the start.
     swept: bool,
     /// End of the downsampled part, by partition.
     thinned: HashMap<Partition, Timestamp>,
@@ -137,7 +138,7 @@ impl Keeper {
         }
     }
 
-    /// Fills the backlog if it is empty.
+    /// If the backlog is empty, completes deletions and fills the backlog.
     async fn fill(&mut self) {
         let (upkeep, options) = (&self.upkeep, &self.upkeep.store.options);
         if !self.backlog.is_empty() {
@@ -148,7 +149,7 @@ impl Keeper {
             self.tried.clear();
         }
         sweep::finish_deletions(upkeep, Some(pace(options)), &mut self.tried).await;
-        // Merges write before they free space. On a full disk, only expiry and deletions continue.
+        // Merges write before they free space. On a full disk, only deletions, expiry and downsampling continue.
         let room = upkeep.store.space.check().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
         let fresh = |mode| move |(partition, tail)| job(partition, tail, mode);
@@ -198,7 +199,7 @@ impl Keeper {
         let mut rest =
             pace(&self.upkeep.store.options).rest(bytes_read + bytes_written, busy, begun.elapsed());
         match results.failure {
-            // The chunks of a failed job are fresh again, so the next batch repeats it. The waits double, because a full disk or
+            // The chunks of a failed job are fresh again, so a later batch reads them. The waits double, because a full disk or
             // a broken back end may stay so for hours.
             Some(_) => {
                 rest = rest.max(self.failing.get_or_insert_with(|| backoff(&self.upkeep)).next_wait());

@@ -1,7 +1,7 @@
-//! Counts the changes and descents of each series' values. The values of a series that may be a counter must stay exact,
-//! and one chunk does not show whether a series is a counter.
+//! Counts how often the values of a series change and fall (`Movement`). The values of a series that may be a counter must
+//! stay exact, and one chunk does not show whether a series is a counter.
 //!
-//! Only series with values that a rule permits to change are counted. Each sample is counted once, by the first merge
+//! Only series with values that a rule permits to change are counted. A sample is counted at most once, by the first merge
 //! that reads it. The sums are in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series
 //! without a row may be a counter.
 

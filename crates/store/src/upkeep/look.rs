@@ -62,7 +62,7 @@ pub struct Seen {
     pub rest: Option<Stretch>,
     /// The part of the window that later merges will read.
     pub tail: Option<Tail>,
-    /// Whether the partition has no rows.
+    /// Whether no living, unreadable or skipped row is left from the start of the stretch on.
     pub empty: bool,
     /// Rows that could not be read.
     pub undecodable: Vec<ChunkKey>,
@@ -243,7 +243,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
 /// The boundary after a part of the window.
 #[derive(Clone, Copy)]
 enum Behind {
-    /// An unreadable row. All earlier rows end before this time.
+    /// An unreadable row. All rows of the part end before this time.
     Unreadable(Timestamp),
     /// The end of the window, and the first row after it.
     Window(Option<Next>),

@@ -101,7 +101,7 @@ pub struct StoreParts {
     pub progress: watch::Receiver<Progress>,
 }
 
-/// Messages of the flusher to the upkeep.
+/// The chunks that the flusher has put, and the signal that there is work for the upkeep.
 #[derive(Debug, Default)]
 pub struct Inbox {
     fresh: fresh::Fresh,
@@ -114,7 +114,7 @@ impl Inbox {
         self.fresh.note(rows);
     }
 
-    /// Reports that all noted rows belong to generations that are completely flushed.
+    /// Reports that a flush has ended. The noted rows may then be merged.
     pub fn flushed(&self) {
         self.fresh.release();
     }

@@ -21,7 +21,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 pub enum Order {
     /// Merges all flushed records, without pauses between the merges.
     MergeAll,
-    /// Applies all rules and deletions now.
+    /// Applies all rules, and all deletions that cover only flushed generations, without pauses.
     Sweep,
 }
 

@@ -6,8 +6,8 @@
 //!     -> wait for readers that began before -> delete empty rows
 //! ```
 //! A crash before the put changes nothing. After the put, the replaced rows are dead because the new rows exist
-//! (`alive.rs`). Failed steps are retried with exponential backoff. A delete is retried a limited number of times,
-//! because the rows that it leaves are dead anyway.
+//! (`alive.rs`). A failed put is retried with exponential backoff, unless the disk is full or a retry cannot help. A failed
+//! delete is retried a limited number of times, because the rows that it leaves are dead anyway.
 
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
     stored
 }
 
-/// Puts new rows and statistics in one `put`. The metadata lock is not held during waits, because the flusher needs it.
+/// Puts new rows and statistics in one `put`. The metadata lock is not held between attempts, because the flusher needs it.
 async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
     let mut backoff = backoff(upkeep);
     let moved = || replacements.iter().flat_map(|replacement| &replacement.moved);
@@ -169,7 +169,7 @@ pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
 }
 
 /// Retries with exponential backoff, a limited number of times. Returns `false` after the last failure. The caller must
-/// then accept that the rows still exist; the next check of the partition deletes them.
+/// then accept that the rows still exist. Dead chunks are deleted by the next check of their partition.
 pub async fn delete_with_retries(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     for some in deletes.chunks(DELETES) {
         if !delete_some_with_retries(upkeep, some).await {

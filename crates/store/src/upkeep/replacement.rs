@@ -36,7 +36,7 @@ pub struct RowReplacement {
     pub samples_replaced: u64,
     /// Number of rows with only expired records.
     pub expired: u64,
-    /// How often the values of each series changed and fell, in samples that no merge has read before.
+    /// How often the values of each series changed and fell, in samples that were not counted before (`lives.rs`).
     pub moved: Vec<(SeriesId, Movement)>,
 }
 

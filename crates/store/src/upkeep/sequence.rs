@@ -6,15 +6,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// This bit is set in the numbers of rows that merges write, and not set in those of a flush.
+/// This bit is set in the numbers of rows that merges write, and not set in those of a flush. Exception: a rest of entries
+/// keeps the number of its source row (`replacement.rs`).
 const OF_MERGE: u32 = 1 << 31;
 
-/// The lower bits of the sequence number of a row; 0 for a row of a flush.
+/// The lower bits of the sequence number of a row; 0 for a number that a flush assigned.
 pub const fn row_sequence(number: u32) -> u64 {
     if of_merge(number) { (number & !OF_MERGE) as u64 } else { 0 }
 }
 
-/// Whether a merge wrote the row with that number.
+/// Whether a merge assigned this number.
 pub const fn of_merge(number: u32) -> bool {
     number & OF_MERGE > 0
 }

@@ -152,8 +152,8 @@ impl Snapshots {
         }
     }
 
-    /// Removes the marks of a change. The caller has made sure that no older snapshot is open and the replaced rows are
-    /// deleted.
+    /// Removes the marks of a change. The caller has made sure that no older snapshot is open. The replaced rows are deleted
+    /// or, if that failed, ignored by readers because they are dead (`alive.rs`).
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
             // A later change may have replaced the row in the meantime.

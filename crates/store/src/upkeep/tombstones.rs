@@ -18,9 +18,10 @@ pub const TOMBSTONES: &[u8] = b"tombstones";
 
 /// Limit on pending deletions. Each read checks all of them.
 const TOMBSTONES_MAX: usize = 1_000;
-/// Limit on the compiled patterns of pending deletions. Their automata stay in memory until the deletions are done, and
-/// take about 50 MB. Each thread that uses them takes at most 0.65 MB of cache per pattern, about 40 MB. Deletions that
-/// an earlier version accepted may exceed this limit. They remain in force, and count towards the limit.
+/// Limits on the compiled patterns of pending deletions, and on their states. Their automata stay in memory until the
+/// deletions are done, and take about 50 MB. Each thread that uses them takes at most 0.65 MB of cache per pattern,
+/// about 40 MB. Deletions that an earlier version accepted may exceed these limits. They remain in force, and count
+/// towards the limits.
 const PATTERNS_MAX: usize = 64;
 const STATES_MAX: u64 = 200_000;
 

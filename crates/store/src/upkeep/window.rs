@@ -1,6 +1,6 @@
 //! Reads a window: the rows of a stretch of a partition, without decoding their records.
 //!
-//! A window has the rows that start in its stretch, up to a limit. These are the living rows with their facts, and the rows that
+//! A window has the rows that its stretch selects, up to a limit. These are the living rows with their facts, and the rows that
 //! were replaced but are not deleted yet. The end of a window never separates rows with the same start. It never separates a row
 //! from the rows that it replaced.
 
@@ -122,12 +122,13 @@ pub struct Window {
     pub young: bool,
 }
 
-/// Facts about rows that are remembered until the process ends.
+/// Facts about rows, only in memory.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// Rows with records that could not be decoded.
     pub undecodable: HashSet<Place>,
-    /// The last deletion that was applied, by row, for rows written since the start.
+    /// The last deletion that was applied, by row, for rows that merges of this process wrote. Cleared when no deletion is
+    /// pending.
     pub applied: HashMap<Place, u64>,
 }
 
@@ -157,7 +158,6 @@ const AHEAD_MAX: usize = 16;
 /// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;
 
-/// Reads a window.
 pub async fn read(
     driver: &dyn Driver,
     scope: Scope,
@@ -361,7 +361,7 @@ impl Heads {
         Ok(None)
     }
 
-    /// Describes the end of the window. `first` is the first row after the window, and the last row that was taken. The reach
+    /// Describes the end of the window. `first` is the first row after the window, which was already taken. The reach
     /// includes later rows that may reach further back than `first`.
     async fn behind(&mut self, first: &Head, moved_max: u64) -> Result<Next> {
         let start = first.0.start;

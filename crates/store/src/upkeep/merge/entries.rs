@@ -35,7 +35,7 @@ pub fn merge(
     merged.rows.extend(encode(&kept, cutting).map(|row| Made { generation, ..row }));
     for (key, rest) in rests {
         let (generation, rest_of) = (key.generation, Some(key));
-        // One row. It keeps the number of the source row.
+        // The rest must be one row, because it keeps the number of its source row.
         let whole = Cutting { records: usize::MAX, ..*cutting };
         merged.rows.extend(encode(&rest, &whole).map(|row| Made { generation, rest_of, ..row }));
     }

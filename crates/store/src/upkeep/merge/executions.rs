@@ -72,7 +72,7 @@ fn carried(source: &Source, block: &ExecutionBlock) -> Made {
     Made { span, start, overhang: Overhang::default(), generation: 0, rest_of: None, records, chunk }
 }
 
-/// Blocks that are being filled.
+/// Collects segments into blocks of limited size.
 #[derive(Default)]
 struct Growing {
     block: ExecutionBlock,

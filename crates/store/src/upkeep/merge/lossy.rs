@@ -29,7 +29,7 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
         let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
             all.iter().partition(|column| last && column.semantic.time > 0);
         match compacted(at, &movable, &class.times) {
-            // The times of the other columns stay exact, so these columns get a separate row.
+            // The times of the other columns must not change, so these columns get a separate row.
             Some((moved, more)) => {
                 let more = Known { error: error.max(more), ..known };
                 rows.push(row(&moved, more, &movable, cut.clone(), last));
@@ -80,7 +80,8 @@ impl Moving {
         }
     }
 
-    /// The cut position nearest to `place` and above `after` that does not cut a row with moved times.
+    /// Moves a cut at `place` out of a row with moved times: to the nearer end of the row, or to the start of the row if the
+    /// chunk would otherwise cover too long a time. The start is used only if it is above `after`.
     fn whole(&self, at: &[Timestamp], place: usize, after: usize) -> usize {
         let Some([before, next]) =
             place.checked_sub(1).and_then(|before| Some([*at.get(before)?, *at.get(place)?]))
@@ -129,7 +130,8 @@ struct Known {
     overhang: Overhang,
 }
 
-/// Makes a row from a part of some columns. `at` are the times of the part.
+/// Makes a row from a part of some columns. `at` are the times of the part. `last` says that the chunk is not expected to
+/// grow any more; its exact values are then reduced.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.copy_of(cut.clone());

@@ -21,9 +21,9 @@ use tacho_model::{Kind, Timestamp};
 
 pub use rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, end_of_step};
 
-/// Merges the records of `sources` up to and including `until`. Later records stay unchanged. `members` has one treatment
-/// for each member of the group. `lives` has two counts for each member: the changes and the decreases of its value that
-/// earlier merges counted.
+/// Merges the records of `sources` up to and including `until`. Later records stay unchanged. Executions are merged
+/// completely: no merge of them ends inside a row. `members` has one treatment for each member of the group. `lives` has
+/// what earlier merges counted for each member (`lives.rs`).
 pub fn merge(
     kind: Kind,
     sources: &[Source],

@@ -105,8 +105,8 @@ fn interleave(sources: &[Ranked], runs: &[Run]) -> (Vec<Run>, u64) {
     }
     all.sort_unstable();
     let before = all.len();
-    // The later of two samples with equal times is kept. `dedup_by` passes (later, earlier) and removes the later
-    // element.
+    // Of samples with equal times, the last element has the highest rank and is kept. `dedup_by` passes (later, earlier) and
+    // removes the later element, so the later one is copied over the earlier one.
     all.dedup_by(|later, earlier| {
         let same = later.0 == earlier.0;
         if same {

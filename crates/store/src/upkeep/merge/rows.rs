@@ -71,7 +71,7 @@ pub struct Made {
     pub overhang: Overhang,
     pub generation: u64,
     /// If a merge ends inside a source row, the later records of that row go into a row of their own, the rest. For a rest,
-    /// this is the key of its source row. The rest keeps the position of that row among the rows of its generation.
+    /// this is the key of its source row. A rest of entries keeps the number in this key (`replacement.rs`).
     pub rest_of: Option<ChunkKey>,
     /// Number of samples, entries, or completed calls.
     pub records: u64,
@@ -87,12 +87,12 @@ pub struct Merged {
     pub records: u64,
     /// Samples replaced by later samples with the same time.
     pub replaced: u64,
-    /// How often the values of each member changed and fell, in samples that no merge has read before.
+    /// How often the values of each member changed and fell, in samples that were not counted before (`lives.rs`).
     pub moved: Vec<(u16, Movement)>,
 }
 
 impl Source {
-    /// Whether the row was not written by a merge.
+    /// Whether a flush wrote the row. Only for samples, because a rest of entries keeps the number of its source row.
     pub const fn is_fresh(&self) -> bool {
         !sequence::of_merge(self.key.number)
     }

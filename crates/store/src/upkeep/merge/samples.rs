@@ -187,6 +187,7 @@ impl Gathered {
             let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
             let main = (main, Moving { moved: moved.into(), stays: false }, generation);
             // Samples that arrived before the moved ones must not get a later generation than the rest of the moved row.
+            // Otherwise they could be mistaken for resent copies of samples of that rest.
             let newest = |picks: &Picks| {
                 let sources = picks.runs.iter().filter_map(|run| opened.get(run.source));
                 sources.map(|source| source.generation).max()
@@ -410,7 +411,7 @@ fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     }
 }
 
-/// A column with its old part downsampled, if a rule requires that.
+/// The column, or, if a rule requires that, its old part downsampled and its young part.
 fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<TimedColumn> {
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
