@@ -13,13 +13,13 @@ use crate::upkeep::{ClockBounds, since_boot};
 
 #[derive(Clone)]
 pub struct Options {
-    /// Memory of the memtable at which a generation is sealed, bytes. With hundreds of thousands of series, it grows to three
-    /// eighths of `open_bytes_max` (`commit.rs`).
+    /// Memory of the memtable at which a generation is sealed, bytes. With hundreds of thousands of series, it grows to at most
+    /// three eighths of `open_bytes_max` (`commit.rs`).
     pub seal_bytes: usize,
     /// Size of the journal at which a generation is sealed, bytes. A start after a crash reads all of these bytes.
     pub journal_bytes: u64,
-    /// A stop leaves journals of at most this size in total, bytes, and the next start reads them. With 0, a stop flushes all
-    /// records.
+    /// If the journals have at most this size in total, bytes, a stop leaves them, and the next start reads them. Otherwise a
+    /// stop flushes all records. With 0, a stop always flushes them.
     pub stop_journal_bytes: u64,
     /// Limit on the samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
@@ -65,7 +65,7 @@ pub struct Options {
     /// records are refused before this space is used; deletion, expiry and sealing continue. With 0, records are accepted until
     /// the disk is full.
     pub disk_reserve_bytes: u64,
-    /// Limit on the difference between the clock and the expected time. If the clock is further ahead, it is not used to
+    /// Limits on how far the clock may be ahead of the expected time. A clock that is further ahead is not used to
     /// delete records. `None` means that the clock is always trusted.
     pub clock_bounds: Option<ClockBounds>,
     /// Rules on retention, resolution and precision of records.

@@ -39,7 +39,7 @@ pub struct PinnedFile {
 pub struct Pinned {
     pub driver: Vec<PinnedFile>,
     pub journal: Vec<PinnedFile>,
-    /// The newest generation with a journal, and the acknowledged bytes of that journal; zeros if there is no journal.
+    /// The newest generation in memory, and the acknowledged bytes of its journal; zeros if there is no such generation.
     pub generation: u64,
     pub offset: u64,
 }
@@ -48,7 +48,7 @@ pub struct Pinned {
 ///
 /// # Errors
 /// `Invalid` if the file system has no hard links, forbids them for files of other users (`protected_hardlinks`), or is not that
-/// of `into`; `Io` if the link cannot be made for another reason.
+/// of `into`, or if a permission is missing; `Io` if the link cannot be made for another reason.
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let linked = make_directory(into).and_then(|()| std::fs::hard_link(from, into.join(name)));
     linked.map_err(|error| match error.kind() {
@@ -65,7 +65,7 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
 /// Makes hard links to all files of a directory with damaged files, if it exists.
 ///
 /// # Errors
-/// The same as [`link`].
+/// Like [`link`], and `Io` if the directory cannot be listed.
 pub fn link_quarantine(from: &Path, into: &Path, name: &str) -> Result<Vec<PinnedFile>> {
     let mut pinned = Vec::new();
     for file in names_in(&RealDisk, "list quarantine", &from.join(name))? {

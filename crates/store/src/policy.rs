@@ -1,4 +1,4 @@
-//! Policies for the records of a series: retention, resolution, precision, and the size of chunks.
+//! Policies for the records of a series: retention, resolution, precision, and the size and encoding of chunks.
 //!
 //! Each kind of rule is evaluated separately, in the order of the configuration. The first rule with matchers that accept
 //! the series applies. A series that no rule accepts is kept permanently and unchanged.
@@ -29,7 +29,8 @@ pub struct Policies {
     /// How long records are kept, ns.
     pub retention: Vec<Rule<u64>>,
     pub downsampling: Vec<Rule<Downsampling>>,
-    /// Permitted loss of precision in full chunks. The field for aggregation is not used.
+    /// Permitted loss of precision in chunks that are not expected to grow any more (`lossy.rs`). The field for aggregation is
+    /// not used.
     pub semantic: Vec<Rule<Semantic>>,
     pub chunks: Vec<Rule<ChunkSettings>>,
 }

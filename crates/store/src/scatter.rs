@@ -14,7 +14,7 @@ use tacho_model::{Batch, Kind, Segment, TimeRange, Timestamp};
 use crate::arrival::Refused;
 use crate::keys::CHUNK_SPAN_MAX_NS;
 
-/// Memory of a chunk while it is sealed, bytes: its row and its encoded records.
+/// Estimated memory of a small chunk while its generation is flushed, bytes: its row and its encoded records.
 pub const CHUNK_BYTES: usize = 256;
 
 const WINDOW_NS: i64 = CHUNK_SPAN_MAX_NS.cast_signed();

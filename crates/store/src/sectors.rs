@@ -53,7 +53,7 @@ impl Readable {
 pub fn read_sectors(read: ReadAt<'_>, bytes: &mut [u8], offset: u64) -> io::Result<Readable> {
     let mut readable = Readable::default();
     let total = bytes.len();
-    // Sectors before this offset are read one by one.
+    // Sectors before this position in `bytes` are read one by one.
     let mut careful_to = 0;
     while readable.length < total {
         let from = readable.length;

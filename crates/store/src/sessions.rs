@@ -14,14 +14,14 @@ const GAPS_MAX: usize = 8;
 /// The state of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The last accepted frame number. It is on disk.
+    /// The highest accepted frame number. Its frame is on disk.
     pub seq: u64,
     /// The generation of the batch with this number.
     pub generation: u64,
     /// When this number was accepted, or read at start. Monotonic, so that a jump of the clock does not expire a session.
     pub seen: Instant,
-    /// Missing numbers before `seq`, as first and last. A late frame in a gap is accepted. Gaps are kept in memory; after
-    /// a crash they are restored from the journal.
+    /// Missing numbers before `seq`, as first and last. A late frame in a gap is accepted. Gaps are only in memory; a
+    /// start restores those that the remaining journals show.
     pub gaps: Vec<(u64, u64)>,
 }
 
@@ -44,7 +44,7 @@ pub enum Standing {
 pub struct Sessions(HashMap<u128, Session>);
 
 impl Sessions {
-    /// The last accepted number; 0 if there is none.
+    /// The highest accepted number; 0 if there is none.
     pub fn acked(&self, session: u128) -> u64 {
         self.0.get(&session).map_or(0, |s| s.seq)
     }

@@ -28,7 +28,7 @@ use crate::{Error, Result};
 pub struct Metadata {
     /// The flusher and the upkeep hold this lock while they change the Series and Meta tables.
     pub lock: tokio::sync::Mutex<()>,
-    /// Chunks in the driver by kind; changed under `lock` only.
+    /// Chunks, bytes and records in the driver, by kind. Changed only under `lock`.
     pub stored: Guarded<[Stored; 3]>,
 }
 

@@ -1,4 +1,4 @@
-//! How long are bytes in memory and in a file?
+//! Conversions of lengths between files and memory.
 
 /// A length or an offset of a file, as a length or a position in memory. On a target where `usize` has fewer than 64 bits,
 /// a larger number becomes `usize::MAX`, which is longer than any slice.

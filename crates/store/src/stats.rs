@@ -40,7 +40,7 @@ pub struct Stats {
     pub open_bytes_max: usize,
     /// Now: generations that wait for their flush.
     pub sealed: usize,
-    /// Now: bytes of all journal files.
+    /// Now: bytes of the journals of all generations in memory.
     pub journal_bytes: u64,
     /// Now: remembered sessions.
     pub sessions: usize,

@@ -164,7 +164,7 @@ impl Store {
         Ok(Appended::Partly(refused))
     }
 
-    /// The last frame number of a session that is on disk; 0 if there is none.
+    /// The highest frame number of a session that is on disk; 0 if there is none. Frames before it may be missing.
     pub fn session_acked(&self, session: u128) -> u64 {
         self.intake.sessions.read().acked(session)
     }
@@ -237,9 +237,9 @@ impl Store {
         self.intake.index.read().counts()
     }
 
-    /// Samples of several series, in columns. A row that holds several of the series is read once, and its times are
-    /// decoded once. With `windows`, the statistics of a chunk replace its samples if the chunk is inside one window.
-    /// `room` is the limit on samples; several reads may share it.
+    /// Samples of several series, in columns. A row is read once for all series with the same home group. With `windows`, the
+    /// statistics of a chunk replace its samples if the chunk is inside one window. `room` is the limit on samples; several
+    /// reads may share it.
     ///
     /// # Errors
     /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer
@@ -319,7 +319,8 @@ impl Store {
         read::series::executions(&self.reader, id, range, room, Needed::All, keep).await
     }
 
-    /// Like [`Store::executions_within`], for the needed blocks. Of other blocks, a few columns are decoded.
+    /// Like [`Store::executions_within`], for the needed blocks. Of other stored blocks, only the filters are read, or a few
+    /// columns are decoded.
     ///
     /// # Errors
     /// As [`Store::executions_within`].
@@ -428,7 +429,8 @@ impl Store {
     /// deletes records.
     ///
     /// # Errors
-    /// `Invalid` if the file system has no hard links; the error of the driver.
+    /// `Invalid` if hard links are not possible; `Io` if one cannot be made for another reason; `Corrupt` if the journal of a
+    /// generation in memory is missing; the error of the driver.
     pub async fn pin(&self, driver: &Path, journal: &Path) -> Result<Pinned> {
         let generations = &self.reader.generations;
         pin::pin(&*self.driver, &self.metadata, generations, &self.directory, [driver, journal]).await
@@ -443,8 +445,8 @@ impl Store {
         self.flush().await
     }
 
-    /// Refuses further batches. Leaves the records in the journals, which the next start reads, if these have at most
-    /// `stop_journal_bytes`. Otherwise flushes all records.
+    /// Refuses further batches. If the journals have at most `stop_journal_bytes`, and none of them must be cut first, the
+    /// records stay there, and the next start reads them. Otherwise flushes all records.
     ///
     /// # Errors
     /// Like [`Store::flush`]. None if the records stay in the journals.
@@ -527,7 +529,8 @@ impl Store {
         stats
     }
 
-    /// Reads the data of the driver again, except a file that is still written. Reports rows that do not match their checksums.
+    /// Reads the data of the driver again, except a file that is still written, and compares it with its checksums. Afterwards,
+    /// [`Store::driver_health`] includes damaged files.
     ///
     /// # Errors
     /// The error of the driver; a retry may help.

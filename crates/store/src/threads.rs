@@ -1,4 +1,4 @@
-//! Which threads do long work?
+//! Selects the threads that do long work.
 
 use tokio::task::{JoinError, JoinHandle};
 

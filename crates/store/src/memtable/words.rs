@@ -12,7 +12,7 @@ use tacho_model::varint::{self, unzigzag, zigzag};
 
 const HEAD_BYTES: usize = 3;
 const LAST_BYTES: usize = 8;
-/// Heap blocks have multiples of this size.
+/// The length of the buffer is a multiple of this, because the allocator rounds up to it.
 const STEP_BYTES: usize = 16;
 
 /// Factors by scale.
@@ -117,7 +117,7 @@ impl Words {
         words.push(0);
         let (mut number, scale) = (self.last(), self.scale());
         for place in words.iter_mut().rev() {
-            // Before this, the place has the difference between this number and the next one, which `number` is.
+            // `number` is the number after this place. The place holds the difference from its own number to that one.
             number = number.wrapping_sub(unzigzag(*place));
             *place = word_of(number, value_type, scale);
         }
@@ -130,7 +130,7 @@ impl Words {
     }
 }
 
-/// The number of a word at this scale; `None` if the word cannot be restored from a number.
+/// The number of a word at this scale; `None` if the word cannot be restored from its number.
 fn number_of(word: u64, value_type: ValueType, scale: u8) -> Option<i64> {
     let bits = word.cast_signed();
     let Some(factor) = FACTORS.get(usize::from(scale)).filter(|_| value_type == ValueType::F64) else {

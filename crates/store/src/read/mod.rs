@@ -3,7 +3,7 @@
 //! ```text
 //!   samples.rs  samples of many series, by group
 //!   series.rs   entries or executions of one series
-//!   chunks.rs   all stored chunks of one series, for `tacho inspect`
+//!   chunks.rs   lists all stored chunks of one series, without their records
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
 //! ```
 //! A generation is read from memory while it is there, and from the driver afterwards. A read uses memory first. In the
@@ -64,7 +64,8 @@ pub struct InMemory<T> {
     pub parts: Vec<T>,
 }
 
-/// Calls `read` for each generation. Only the active generation is locked for that; sealed generations do not change.
+/// Calls `read` for each generation in memory. The generations are locked only while `read` runs for the active one; sealed
+/// generations do not change.
 pub fn read_memory<T>(reader: &Reader, read: impl Fn(&Generation) -> Option<T>) -> InMemory<T> {
     let generations = reader.generations.read();
     let oldest = generations.oldest();

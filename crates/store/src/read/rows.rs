@@ -30,7 +30,7 @@ pub struct Found {
     pub whole: usize,
     /// The reason, if the row is damaged.
     pub damaged: Option<Box<str>>,
-    /// Size of key and value, bytes.
+    /// Size of the key and of the part of the value that was read, bytes.
     pub row_bytes: usize,
 }
 
@@ -174,7 +174,7 @@ pub async fn each_live(
     Ok(())
 }
 
-/// Rows whose fronts are read at once. A front with its filters usually takes some 10 KiB.
+/// Number of rows whose fronts (header and filters) are read at once. A front usually takes about 10 KiB.
 const FRONTS: usize = 64;
 
 /// Like [`each_live`], for chunks with filters. Reads the header and the filters of each chunk first, and the whole row only if

@@ -1,6 +1,7 @@
-//! Reads the samples of series in a time range. Each row is read once, and each column of times is decoded once.
+//! Reads the samples of series in a time range.
 //!
-//! Series in the same groups form a unit. Many units share one call to the driver. A generation is read from memory until
+//! Series with the same home group form a unit. Each row is read once per unit. Its column of times is decoded once, unless
+//! several threads share its columns. Many units share one call to the driver. A generation is read from memory until
 //! its flush has ended, and from the driver afterwards.
 //!
 //! Path of one record. Before: `flush.rs` put its chunk into the driver. After: `server/src/http/` passes it to `query`.
@@ -28,8 +29,8 @@ use crate::size::in_memory;
 use crate::threads::Threads;
 use crate::{Error, ErrorKind, Result};
 
-/// Limits on the units per call to the driver. The maximum applies to a range shorter than [`CHUNK_SPAN_MAX_NS`], which has few
-/// rows per unit. The minimum applies to long ranges.
+/// Limits on the units per call to the driver. The maximum applies to ranges shorter than [`CHUNK_SPAN_MAX_NS`] and to
+/// reads of short series, which have few rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
 /// Limit on the rows of each group and span class in a read of short series. Such a read keeps the rows of up to
@@ -44,7 +45,7 @@ const VALUES_A_THREAD: usize = 1 << 16;
 const PARTS_A_THREAD: usize = 4;
 const PART_COLUMNS_MIN: usize = 4;
 
-/// Series with their chunks in the same partitions.
+/// Series with the same home group, or one series without a group.
 #[derive(Default)]
 struct Unit {
     /// Series number in the index, and position in the answer.
@@ -68,7 +69,7 @@ pub struct Limits<'a> {
     pub rows_max: Option<usize>,
 }
 
-/// Samples of the series within the range. Rows that hold several of the series are read once.
+/// Samples of the series within the range. A row is read once for all series with the same home group.
 pub async fn samples(
     reader: &Reader,
     series: &[SeriesId],
@@ -110,9 +111,9 @@ pub async fn samples(
     Ok(answer)
 }
 
-/// Like [`samples`], for series with few stored rows and few samples in memory. `None` if a series has more than
-/// [`SHORT_ROWS_MAX`] rows, or if all series have more than `samples_max` samples. The read then ends early, so that it takes
-/// little memory.
+/// Like [`samples`], for series with few stored rows and few samples in memory. `None` if a group has more than
+/// [`SHORT_ROWS_MAX`] rows of one span class, or if all series together have more than `samples_max` samples. The read then ends
+/// early, so that it takes little memory.
 pub async fn short_samples(
     reader: &Reader,
     series: &[SeriesId],
@@ -320,8 +321,8 @@ impl Losing<'_> {
         Ok(plan)
     }
 
-    /// The reason why a row or one of its columns cannot be read. A damaged chunk must not hide intact ones. A chunk of a
-    /// newer version is an error.
+    /// The reason why a row or one of its columns cannot be read. It is noted, and the read continues with the other rows.
+    /// Only a chunk of a newer version is an error.
     fn reason(&self, row: usize, error: tacho_chunk::Error) -> Result<Arc<str>> {
         let Some((group, row)) = self.rows.get(row) else { return Err(unreadable(error)) };
         let reason = row.reason((Kind::Sample, group.id), error)?;
@@ -356,7 +357,7 @@ impl Losing<'_> {
     }
 }
 
-/// The samples of the series in memory, and the first generation in memory.
+/// The first generation in memory, and for each series of the unit its samples in memory and its masks.
 fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Asked>) {
     let read = |generation: &Generation| -> Vec<Vec<Part>> {
         let parts = |(number, _): &(u32, usize)| {

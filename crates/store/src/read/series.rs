@@ -73,7 +73,8 @@ pub enum Needed<'a> {
     },
 }
 
-/// Limit on the ids that are looked up in a filter. The filter accepts 1 % of other ids, so a chunk is seldom skipped with more.
+/// Limit on the ids that are looked up in a filter. A filter also accepts 1 % of the ids that the chunk does not have. With more
+/// ids, it would accept most chunks.
 const FILTERED_IDS_MAX: usize = 200;
 
 impl Needed<'_> {
@@ -160,10 +161,10 @@ struct Wanted<'a> {
     masks: &'a [Mask],
 }
 
-/// Decoded chunks that overlap the range, with their generation, ordered by generation and number. Only generations
-/// before `oldest` are included. `needed` is for executions; without it all rows are read. `decode` learns whether the row of the
-/// chunk is intact, and may omit a chunk. `admit`
-/// decides about each chunk before the next one is decoded: a refused chunk is freed, and an error ends the read.
+/// Decoded chunks that overlap the range, ordered by generation and number. Only generations before `oldest` are included.
+/// `needed` is for executions; without it all rows are read. `decode` learns whether the row of the chunk is intact, and may omit
+/// a chunk. `admit` gets each decoded chunk with its generation before the next one is decoded: a refused chunk is freed, and an
+/// error ends the read.
 async fn stored<T, U>(
     reader: &Reader,
     wanted: &Wanted<'_>,
@@ -188,7 +189,7 @@ async fn stored<T, U>(
                 found.extend(admitted.map(|part| ((key.generation, key.number), part)));
             }
             Ok(None) => {}
-            // A damaged chunk must not hide intact ones.
+            // A damaged chunk is reported, and the read continues.
             Err(error) => {
                 let reason = row.reason((kind, id), error)?;
                 reader.unreadable.note((kind, id), key, &reason);

@@ -1,4 +1,4 @@
-//! Encodes the open records of a sealed generation as chunks: sorts and cuts them, and gives the chunks their keys.
+//! Encodes the records of a sealed generation as chunks: sorts and cuts them, and gives the chunks their keys.
 //!
 //! ```text
 //!   samples.rs  samples of a group
@@ -7,7 +7,7 @@
 //! The result depends only on the records, their generation, the groups, and the limits of a chunk. A seal that is repeated
 //! after a crash gives the same keys and values, so a repeated flush stores no record twice.
 //!
-//! Path of one record. Before: it was in an open chunk (`memtable/`). After: `flush.rs` puts its chunk into the driver.
+//! Path of one record. Before: it was in memory, not encoded (`memtable/`). After: `flush.rs` puts its chunk into the driver.
 
 pub mod samples;
 pub mod series;

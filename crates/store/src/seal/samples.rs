@@ -1,4 +1,4 @@
-//! Encodes the open samples of one group. Columns with the same times share a chunk.
+//! Encodes the samples of one group in a sealed generation. Columns with the same times share a chunk.
 
 use std::ops::Range;
 

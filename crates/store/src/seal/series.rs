@@ -1,4 +1,4 @@
-//! Encodes the open entries or executions of one series.
+//! Encodes the entries or executions of one series in a sealed generation.
 
 use tacho_chunk::{Encoding, encode_entries, encode_executions};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};

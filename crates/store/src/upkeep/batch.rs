@@ -122,7 +122,7 @@ pub fn give_back(inbox: &Inbox, job: &Job) {
     }
 }
 
-/// Counts the job's chunks as fresh again when the flush that it has seen has ended. A job before the end of the flush
+/// Counts the job's chunks as fresh again, but only when the flush whose rows the job skipped has ended. A job before that
 /// would skip the same rows, and would repeat without a pause while the flush fails.
 fn hold(upkeep: &Upkeep, job: &Job) {
     let Some(tail) = job.tail else { return };

@@ -33,8 +33,8 @@ fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
 pub enum Mode {
     /// Only merges that the levels justify.
     Tiered,
-    /// Also merges small groups of rows without recent additions, except rows that are many times smaller than the row
-    /// they would be merged with.
+    /// Also merges small groups of rows without recent additions, unless the largest row has more than four times the
+    /// records of all others together.
     Finish,
     /// Every merge that results in fewer or smaller rows.
     All,
@@ -49,7 +49,7 @@ pub struct Aim {
     /// Longest time that a chunk may cover, ns. A chunk that covers most of this time counts as full, regardless of its
     /// records.
     pub span_max: u64,
-    /// Number of rows of one level that are merged together.
+    /// Number of adjacent rows of one level at which they are merged.
     pub fan_in: usize,
     /// Limit on the values that one merge decodes. Bounds its memory.
     pub values_max: usize,
@@ -109,8 +109,8 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
 }
 
 /// The time from which rows must be read before a merge may start at `floor`. This is the start of the first row that
-/// reaches over `floor` from before, or the earliest time to which a row after `floor` reaches back. `None` if no row
-/// reaches over `floor`.
+/// reaches over `floor` from before, or the earliest time to which a row after `floor` reaches back, whichever is earlier.
+/// `None` if no row reaches over `floor`.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let over = rows.iter().map(|row| (row.key.start, row.reach()));
     let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
@@ -171,8 +171,8 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
     runs
 }
 
-/// The level of a row. A full row that a merge wrote has level 0. Rows of each higher level are `fan_in` times smaller.
-/// If the order does not matter, a full row that a flush wrote has level 0, too.
+/// The level of a row. A full row that a merge wrote has level 0. Rows of each higher level are `fan_in` times smaller. A full
+/// row that a flush wrote has level 1 if the order matters, else level 0.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     let Some([row, later @ ..]) = rows.get(at..) else { return 0 };
     // Whether the merge that wrote the row continued with `next`. The row was then full by some limit of a chunk.
@@ -236,7 +236,7 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
 }
 
 /// The first run of at least `count` adjacent rows of one level or above whose merged row is much larger than the largest of
-/// them ([`grows`]). Higher levels are tried first.
+/// them ([`grows`]). Higher levels, which have smaller rows, are tried first.
 fn run_of_level(
     rows: &[Facts],
     run: Range<usize>,
@@ -262,8 +262,8 @@ fn run_of_level(
     })
 }
 
-/// The row at which a merge must end to stay below the limit of values. At least one row is merged. Rows with the same
-/// start are merged together, because they are replaced together. Rows just before a row with moved times are merged with
+/// The position after the last row of a merge that stays below the limit of values. At least one row is merged. Rows with the
+/// same start are merged together, because they are replaced together. Rows just before a row with moved times are merged with
 /// it, because the merge would otherwise end before them ([`cut_before`]).
 fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Joints) -> usize {
     let (mut values, mut together) = (0usize, Timestamp::MIN);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_due_row_is_rewritten_alone() {
+    fn due_rows_are_rewritten_without_sound_rows_that_do_not_overlap_them() {
         let mut rows = side_by_side(&[100, 100, 100, 5]);
         rows[1].state = State::Due;
         check(&rows, AIM, &[(1..2, END)]);

@@ -86,10 +86,10 @@ struct Trusted {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The latest trusted time, and the value of [`since_boot`] at that time. `None` in the first process until the clock is
-    /// read.
+    /// The latest trusted time, and the value of [`since_boot`] when it was noted. `None` in the first process until the clock
+    /// is read.
     latest: Option<(Timestamp, Duration)>,
-    /// Whether an earlier process stored `latest`.
+    /// Whether the time during which the store was closed is still unknown, so that `away_max` applies.
     away: bool,
     jump: Option<Jump>,
 }
@@ -168,8 +168,8 @@ fn expected((latest, since): (Timestamp, Duration), at: Duration) -> Timestamp {
     latest.saturating_add_unsigned(ns(at.saturating_sub(since)))
 }
 
-/// Time since the machine started, by a clock that cannot be set. Unlike [`std::time::Instant`], it includes the sleep of
-/// the machine.
+/// Time since the machine started, by a clock that cannot be set. On Linux, it includes the sleep of the machine, unlike
+/// [`std::time::Instant`].
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;

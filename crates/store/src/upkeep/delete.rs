@@ -27,8 +27,8 @@ pub struct Deleted {
 ///
 /// # Errors
 /// `Invalid` if every matcher accepts the empty value, for too many matchers, or for an empty range; `Limit` when too many
-/// deletions or patterns are pending; the error of the driver. After an error of the driver, the deletion may still take effect
-/// after a restart.
+/// deletions or patterns are pending; `Closed` when the selection of series ended early; the errors of `seal` and of the
+/// driver. After an error of the driver, the deletion may still take effect after a restart.
 pub async fn delete(
     upkeep: &Arc<Upkeep>,
     matchers: &[Matcher],

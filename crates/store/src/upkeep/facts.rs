@@ -46,7 +46,7 @@ impl Facts {
     }
 }
 
-/// Work that the rules require for a row.
+/// Work that rules and deletions require for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]

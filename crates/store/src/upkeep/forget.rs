@@ -1,4 +1,4 @@
-//! Removes series without records from the index, and their rows from the driver.
+//! Removes series without records from the index, and their rows from the Series table of the driver.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::generation::Generations;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
 
-/// Removes the series of a partition that was found to be empty. Does nothing if memory holds records of the partition,
-/// or if a flush has ended in the meantime.
+/// Removes the series of a partition that was found to be empty. Does nothing if memory or the driver holds records of it, or if
+/// a flush has ended in the meantime.
 pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     // The flusher checks these rows under the metadata lock. If the series returns, the flusher puts its row after this
     // delete.
@@ -47,7 +47,8 @@ pub async fn holds_rows(driver: &dyn Driver, partition: Partition, range: TimeRa
     false
 }
 
-/// Removes the partition and its series from the index. `None` when records may have arrived since `flushed`.
+/// Removes the partition and its series from the index. `None` when memory holds records of it, or a flush has
+/// ended since `flushed` was read.
 fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<SeriesId>> {
     let generations = upkeep.store.generations.write();
     let mut index = upkeep.store.index.write();
@@ -74,7 +75,7 @@ fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Op
     index.remove_group(group);
     let mut forgotten = Vec::new();
     for number in members {
-        // A series that is in another group stays, because it has records there.
+        // A series that is in another group stays, because it may have records there.
         if index.groups_of(number).next().is_none() {
             forgotten.push(index.id(number));
             index.remove(Kind::Sample, number);
