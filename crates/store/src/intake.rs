@@ -39,7 +39,7 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Removes the series that a limit refuses from a batch. At the limit on chunks, also removes records far from the present
+    /// Removes from a batch the series that a limit refuses. At the limit on chunks, also removes records far from the present
     /// time. The reservation covers the chunks of the batch until it is in the memtable.
     pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused, Reservation) {
         let of_batch = scatter::window_changes_of(&batch);
@@ -83,7 +83,8 @@ impl Intake {
     /// Reserves memory for a checked batch of this size. `None` when the rest of the memory budget is too small.
     ///
     /// # Errors
-    /// `StorageFull` when the disk is full; `Invalid` when the batch is larger than a quarter of the memory budget.
+    /// `StorageFull` when the disk has too little free space; `Invalid` when the batch is larger than a quarter of the memory
+    /// budget.
     pub fn try_reserve(&self, bytes: usize) -> Result<Option<Reservation>> {
         if let Err(error) = self.space.check() {
             self.counters.batches_disk_full.add(1);

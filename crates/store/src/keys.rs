@@ -26,7 +26,7 @@ pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 pub enum Span {
     /// At most [`CHUNK_SPAN_MAX_NS`].
     Short = 0,
-    /// Longer than [`CHUNK_SPAN_MAX_NS`]: only a few chunks of executions.
+    /// Of any length: only the few chunks of executions whose segments last, with the calls that they carry, more than a day.
     Long = 1,
     /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]: only chunks of samples and entries that a merge wrote.
     Wide = 2,
@@ -138,7 +138,7 @@ pub fn chunk_row_scan(kind: Kind, group: SeriesId, key: &ChunkKey) -> Scan {
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
-/// Span classes that a kind uses. Only calls can be longer than a span class allows.
+/// Span classes that a kind uses. Only a call can have any duration, so only executions use `Long`.
 pub const fn spans(kind: Kind) -> &'static [Span] {
     match kind {
         Kind::Sample | Kind::Entry => &[Span::Short, Span::Wide],
@@ -203,7 +203,7 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// The last generation listed.
+    /// The highest generation that this row names.
     pub fn last(&self) -> u64 {
         self.live.last().map_or(self.flushed, |last| last.generation.max(self.flushed))
     }
@@ -234,7 +234,7 @@ impl Journals {
     }
 }
 
-/// The time when the clock was last trusted.
+/// The latest trusted time (`upkeep/clock.rs`).
 pub fn clock_row(at: Timestamp) -> Row {
     meta(STORE, CLOCK, [&[VERSION][..], &at.to_be_bytes()[..]].concat())
 }
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_includes_exactly_the_keys_of_its_range() {
+    fn a_scan_includes_exactly_the_chunks_that_may_overlap_its_range() {
         let (day, kind, id) = (86_400_000_000_000, Kind::Sample, SeriesId(1));
         let check_span = |span: Span, range: TimeRange, start: i64, expect: bool| {
             let scan = chunk_scan(kind, id, span, range);

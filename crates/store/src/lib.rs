@@ -14,9 +14,9 @@
 //!    layer/* -- driver.rs        Driver::put           Driver::scan
 //! ```
 //!
-//! After a crash, `recover.rs` repeats the left column. `index/` maps labels to series. `keys.rs` defines the keys of
-//! rows. `shared.rs` lists the parts and the lock order. Path of one record. Before: `tacho_ingest` decoded its batch.
-//! After: `tacho_drivers` keeps its chunk.
+//! At a start, `recover.rs` repeats the left column for batches that were not flushed. `index/` maps labels to series.
+//! `keys.rs` defines the keys of rows. `shared.rs` lists the parts and the lock order. Path of one record. Before:
+//! `tacho_ingest` decoded its batch. After: `tacho_drivers` keeps its chunk.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

@@ -1,5 +1,5 @@
 //! Locks a directory, for one process that writes or for any number of processes that only read. A process that is refused
-//! because of a writer gets an error with the id of the writer.
+//! because of a writer gets an error with the id of the writer, if the lock file has it.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -63,7 +63,7 @@ impl DirectoryLock {
     /// `None` if there is no lock file, because then no process has written to the directory yet.
     ///
     /// # Errors
-    /// `Locked` when another process writes to the directory.
+    /// `Locked` when another process writes to the directory; `Io` when its lock file cannot be opened or locked.
     pub fn share(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(FILE);
         let mut file = match open_no_link(&path) {

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 type Partition = BTreeMap<Vec<u8>, Bytes>;
 
-/// Keeps rows until the process ends.
+/// Keeps rows until it is dropped.
 #[derive(Debug)]
 pub struct MemoryDriver {
     capabilities: Capabilities,

@@ -9,10 +9,10 @@ use tacho_model::{Sample, Timestamp, Value, ValueType};
 use super::format::{BLOCK_COLUMNS, CODING_RAW, FORM_CODING_SHIFT, FORM_TYPE_MASK, TIMES_DELTAS, TIMES_STEP};
 use crate::coding::{Cursor, Malformed, put_varint, put_zigzag};
 
-/// Largest range of whole numbers that are exact in an f64: 2^53.
+/// An f64 represents each whole number from -2^53 to 2^53 exactly.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// Collects series with the same times. Writes their block when a series with other times follows.
+/// Collects series with the same times. Writes their block when a series with other times follows, or at [`Columns::end`].
 #[derive(Debug, Default)]
 pub struct Columns {
     /// Times of the series in the block. Empty if the block has no series.
@@ -56,8 +56,9 @@ impl Columns {
     }
 }
 
-/// Converts values to 64-bit words and returns their type. For f64 values that are all whole and exact, the words are the
-/// whole numbers and the flag is true. Otherwise the words of f64 values are their bits. `None` if the types differ.
+/// Converts values to 64-bit words. Returns their type, and whether the words are whole numbers. They always are for i64 and
+/// u64, and for f64 if all values are whole and exact. Otherwise the words of f64 values are their bits. `None` if the types
+/// differ.
 #[expect(clippy::cast_possible_truncation, reason = "saturates, and is compared")]
 fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool)> {
     words.clear();
@@ -93,7 +94,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
     Some((value_type, exact))
 }
 
-/// Writes the words. `exact` means that the words are whole numbers, so that their differences may be small.
+/// Writes the words. `exact`: the words are whole numbers, so their differences may be small.
 #[expect(clippy::cast_possible_truncation, reason = "`coding` is wide enough for the largest difference")]
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };

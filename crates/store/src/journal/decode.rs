@@ -30,8 +30,8 @@ pub struct Decoder {
     families: Families,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
-    /// Limit on further missing definitions. It begins with the number of lost bytes, because each definition takes at
-    /// least one byte.
+    /// Limit on further missing definitions: the number of lost bytes minus the definitions found missing so far, because
+    /// each definition takes at least one byte.
     missing_max: usize,
     /// Whether a record was lost. A repeated definition is then not an error.
     lost: bool,

@@ -1,8 +1,8 @@
 //! Encodes a checked batch as one journal record.
 //!
-//! Series, operations and texts are defined once per file. The definitions are repeated once as protection against damage
-//! ([`Encoder::end_group`]). The encoder remembers the definitions in the file. When a write fails, the definitions of
-//! the lost records are removed ([`Encoder::rollback`]).
+//! The first record that uses a series, an operation or a text defines it for the rest of the file. The definitions are
+//! repeated once as protection against damage ([`Encoder::end_group`]). The encoder remembers the definitions in the file. When a
+//! write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
 //!
 //! Path of one record. Before: `commit.rs` passes a checked batch. After: `writer.rs` makes it durable.
 
@@ -148,7 +148,7 @@ impl Encoder {
         self.latest.take_if(|defined| !defined.after.is_within(&mark));
     }
 
-    /// Appends the record to `out`. `synced` is the number of bytes of the file on disk.
+    /// Appends the record to `out`. `synced` is the number of bytes of the file that are on disk.
     ///
     /// # Errors
     /// `Invalid` if the new labels or the record are above a limit. Nothing is appended.

@@ -23,17 +23,19 @@ pub const RECORD_HEAD_BYTES: usize = 12;
 /// First bytes of a mark. All bytes before the mark were synced.
 pub const MARK_MAGIC: [u8; 4] = *b"\xf5end";
 pub const MARK_BYTES: usize = 16;
-/// Largest payload, bytes. Bounds the memory of a recovery. Far above usual batches (a frame of the wire protocol has at most 4
-/// MiB).
+/// Largest payload, bytes. Bounds the memory that one record takes in a recovery. Far above usual batches (a frame of the wire
+/// protocol has at most 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Limit on the labels that one record defines, bytes when written out. Bounds the time to read them.
+/// Limit on the labels that one record defines, bytes. Labels that are shared with the previous series, which the record omits,
+/// count in full. Bounds the time to read them.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
-/// Limit on the memory of the labels that one record defines, bytes. Equal labels of several series are stored once, and
-/// count once. The limit prevents a small record from taking a lot of memory.
+/// Limit on the memory of the labels that one record defines, bytes. If series differ only in their name, their other labels are
+/// in memory once and count once. The limit prevents a small record from taking a lot of memory.
 pub const DEFINITIONS_KEPT_BYTES_MAX: usize = 256 << 20;
-/// Limit on the texts that a file defines. Further texts are written in place. Bounds the table against a hostile sender.
+/// Limit on the texts that a file defines. Further texts are written where they are used. Bounds the table against a hostile
+/// sender.
 pub const TEXTS_MAX: usize = 65_536;
-/// Texts of more bytes than this are written in place.
+/// Texts of more bytes than this are not defined, but written where they are used.
 pub const TEXT_BYTES_MAX: usize = 256;
 
 pub const FLAG_ORIGIN: u8 = 1;
@@ -77,7 +79,7 @@ pub struct Header {
     pub generation: u64,
     pub store: u128,
     pub created: Timestamp,
-    /// Earlier generations that were not in the driver. Their files must exist, too.
+    /// Earlier generations that were not in the driver. Their files must exist, too, unless they were flushed later.
     pub older: Vec<Older>,
 }
 
@@ -219,7 +221,7 @@ pub fn mark(synced: u64) -> [u8; MARK_BYTES] {
     mark
 }
 
-/// The synced position in the mark at the start of `bytes`; `None` if the mark is damaged.
+/// The synced position in the mark at the start of `bytes`; `None` if no intact mark starts there.
 pub fn take_mark(bytes: &[u8]) -> Option<u64> {
     let (said, crc) = bytes.first_chunk::<MARK_BYTES>()?.split_first_chunk::<12>()?;
     let crc = u32::from_le_bytes(*crc.first_chunk()?);

@@ -1,4 +1,4 @@
-//! Reads the beginning of a journal file: two copies of its header, either of which may be damaged.
+//! Reads the beginning of a journal file: two copies of its header (one in versions 1 and 2), each of which may be damaged.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ pub enum Front {
         /// Position of the first record.
         bytes: usize,
     },
-    /// One header copy is damaged and `header` is the other one. If both are damaged, `header` is `None` and the file has
-    /// records.
+    /// One header copy is damaged and `header` is the other one. If all copies are damaged, `header` is `None` and the file
+    /// has records.
     Damaged { header: Option<Header>, version: u16, bytes: usize, why: String },
 }
 
@@ -59,8 +59,8 @@ impl Front {
             return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
         }
         let Some(Sound { at, .. }) = Search::new(bytes).next(0) else {
-            // The file has half a header and no record. No record was lost, because none is acknowledged before the header is on
-            // disk.
+            // The file has a part of a header and no record. No record was lost, because none is acknowledged before the header
+            // is on disk.
             if second.is_some() || bytes.starts_with(&MAGIC) {
                 return Ok(Self::Unborn);
             }
@@ -70,7 +70,7 @@ impl Front {
             .with("path", path.display()));
         };
         // Only version 1 (`VERSION_WHOLE_LABELS`) is treated differently, because the decoder of the current version 3 also
-        // reads records of version 2.
+        // reads the batches of version 2. It reads their origins as one frame each.
         let version =
             if version_bytes(bytes) == VERSION_WHOLE_LABELS { VERSION_WHOLE_LABELS } else { VERSION };
         Ok(Self::Damaged { header: None, version, bytes: at, why })

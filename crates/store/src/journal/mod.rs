@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   commit.rs -> encode.rs -> writer.rs -> disk          appending
-//!   recover.rs <- decode.rs <- reader.rs <- disk         after a crash
+//!   recover.rs <- decode.rs <- reader.rs <- disk         at a start
 //! ```
 
 mod columns;

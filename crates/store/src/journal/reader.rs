@@ -1,6 +1,6 @@
 //! Reads a journal file: its batches, the end of its valid part, and its damage.
 //!
-//! Path after a crash: `recover.rs` reads each file with this module and adds the batches to memtables again.
+//! At a start, `recover.rs` reads each file with this module and adds the batches to memtables again.
 
 use std::io::Read;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub struct Found {
 /// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// The header. `None` if both copies are damaged, or if the process died while it created the file.
+    /// The header. `None` if all copies are damaged, or if the process died while it created the file.
     pub header: Option<Header>,
     /// Whether the process died while it created the file.
     pub never_begun: bool,
@@ -43,14 +43,14 @@ pub struct Contents {
     pub length: u64,
     /// Position of the last mark of the valid part. All bytes before it were synced.
     pub proven: u64,
-    /// Bytes after the valid part: an unfinished write of the process that died.
+    /// Bytes after the valid part: an unfinished write of the process that died, unless the end is `doubtful`.
     pub torn: u64,
     /// Whether the torn bytes may be a whole damaged record. The file does not show whether it was acknowledged.
     pub doubtful: bool,
 }
 
 impl Contents {
-    /// Whether the damaged place at this offset is one of the two headers. The other one has the same facts.
+    /// Whether the damaged place at this offset is one of the two headers. The other one has the same content.
     pub const fn is_one_header(&self, offset: u64) -> bool {
         offset == 0 && self.header.is_some()
     }
@@ -269,8 +269,8 @@ fn proof(search: &mut Search<'_>, bad: usize) -> usize {
     proven
 }
 
-/// Start of the next intact record or mark after `bad`. The length field of the damaged record is tried first, because
-/// the content of the record may look like a record.
+/// Start of the next intact record or mark after `bad`, or the end of the file. The length field of the damaged record is
+/// tried first, because the content of the record may look like a record.
 fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
     let end = bytes.get(bad..).and_then(claimed_bytes).map(|length| bad + RECORD_HEAD_BYTES + length);
     if let Some(end) = end

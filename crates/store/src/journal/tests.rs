@@ -218,7 +218,7 @@ fn definitions_of_a_lost_write_are_removed() {
 }
 
 #[test]
-fn texts_that_do_not_fit_into_the_table_are_written_in_place() {
+fn texts_that_do_not_fit_into_the_table_are_written_where_they_are_used() {
     let long = "t".repeat(300);
     let threads = (0..70_000u32).map(|i| if i == 5 { long.clone() } else { format!("thread-{i}") });
     let segments: Vec<Segment> =
@@ -239,7 +239,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Values of one type, close together or far apart, at times that other columns share.
+/// Values of one type, close together or far apart, at times that other columns may share.
 fn column() -> impl Strategy<Value = Vec<Sample>> {
     let at = prop_oneof![Just((0, 10)), Just((7, 10)), (any::<i64>(), any::<i64>())];
     let spread =
@@ -314,7 +314,7 @@ fn missing_definitions_are_limited_by_the_lost_bytes() {
 
 /// The load of the devops benchmark: ten whole numbers per host that change little.
 #[test]
-fn a_value_that_changes_a_little_takes_a_byte_or_two() {
+fn values_that_change_a_little_take_few_bytes() {
     let check = |lines: i64, hosts: usize, bytes_max: f64| {
         let series = |nth: usize| SampleSeries {
             labels: Arc::new(

@@ -51,8 +51,7 @@ impl Writer {
         match create() {
             Ok((file, length)) => Ok(Self { file, path, length, end: length, soiled: false }),
             Err(error) => {
-                // If the removal fails, the file is empty or has half a header. A recovery treats it as a file that never
-                // existed.
+                // If the removal fails, the file has no record, and perhaps no whole header. A recovery reads no batch from it.
                 let _ = disk.remove(&path);
                 Err(Error::io("create journal", &path, error))
             }
@@ -107,7 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Cuts off the bytes after the last record.
+    /// Cuts off the bytes after the last committed record.
     fn clean(&mut self, disk: &dyn Disk) -> io::Result<()> {
         disk.cut(&self.path, self.length)?;
         self.end = self.length;

@@ -27,7 +27,7 @@ pub struct Faults {
     pub seed: u64,
     /// The call fails without an effect.
     pub error_before: u64,
-    /// The call takes effect and then reports a failure.
+    /// The call takes effect and then reports a failure. A scan only fails.
     pub error_after: u64,
     /// The call is performed only in part and then fails: the first rows of a `put`, the first of several deletes, or the
     /// first row of a scan.

@@ -34,8 +34,8 @@ pub struct Call {
     /// Unreadable rows. A row counts each time it is read.
     pub damaged: u64,
     pub latency_ns_sum: u64,
-    /// Number of calls by latency. Each call is in the first bucket `i` with a bound, `bucket_bound_ns(i)`, that is not below
-    /// its latency.
+    /// Number of calls by latency. Each call is counted once, in the first bucket `i` whose bound (`bucket_bound_ns(i)`) it does
+    /// not exceed. The last bucket has no bound.
     pub latency: [u64; BUCKETS],
 }
 

@@ -21,7 +21,7 @@ mod words;
 
 pub use samples::{Column, OpenSamples, OpenSeries, latest};
 
-/// A block of executions with at least this many completed calls is full. Its last segment may exceed the number.
+/// A block of executions with at least this many completed calls is full. Its last segment may take it above this number.
 pub const CHUNK_CALLS_MAX: usize = 65_536;
 /// A block of executions with at least this much memory, in bytes, is full. This prevents a hostile sender from creating a huge
 /// chunk with many distinct sequences of events.
@@ -86,7 +86,7 @@ pub struct OpenExecutions {
     growing: BTreeMap<Bucket, Arc<ExecutionBlock>>,
     full: Vec<(Bucket, Arc<ExecutionBlock>)>,
     full_bytes: usize,
-    /// An empty block that keeps the capacity of the last full block. It becomes the next growing block.
+    /// An empty block with the capacity of the last full block. It becomes the next growing block.
     spare: Option<Arc<ExecutionBlock>>,
 }
 
@@ -106,7 +106,7 @@ impl OpenExecutions {
         }
     }
 
-    /// Number of growing blocks. Each bucket has one.
+    /// Number of growing blocks. A bucket has at most one.
     pub fn growing(&self) -> usize {
         self.growing.len()
     }

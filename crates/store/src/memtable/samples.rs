@@ -1,8 +1,9 @@
 //! Packed open samples of series, and their lookup by series number.
 //!
 //! The index gives each series a number. With this number, a generation finds the open samples of the series without hashing.
-//! Samples with shared times have packed values (`words.rs`). Many samples of a series with other times are packed completely
-//! (`tacho_chunk::pack`), while their values have one type, which is the case for nearly all series.
+//! While a series shares its times with others, only its values are packed (`words.rs`). When it has too many samples for that,
+//! or more than a few samples with times that are not shared, times and values are packed (`tacho_chunk::pack`). Samples after a
+//! change of the type of value are not packed. Nearly all series have one type.
 
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
@@ -37,7 +38,7 @@ enum Form {
         at: Timestamp,
         word: u64,
     },
-    /// At most [`shared_max`] samples, with times that other series have, too.
+    /// At most [`shared_max`] samples, with times that other series may have, too.
     Shared {
         node: Node,
         words: Words,
@@ -58,12 +59,13 @@ const fn shared_max(number: u32) -> usize {
     SHARED_MAX - (number % SHARED_LIMITS) as usize
 }
 
-/// More samples with shared times are packed, so that a range of them can be read without the others. Series with many numbers
-/// reach their limits at different times, see [`shared_max`].
+/// The highest limit on the samples of a series with shared times, see [`shared_max`]. A series that exceeds its limit is packed,
+/// so that a range of its samples can be read without the others.
 const SHARED_MAX: usize = 256;
 /// Number of different limits of series with shared times.
 const SHARED_LIMITS: u32 = 64;
-/// More samples are packed. The memory of [`Packed`] without samples is that of four samples.
+/// A series with more samples than this, and times that are not shared, is packed. An empty [`Packed`] takes about as much memory
+/// as four samples.
 const FEW_MAX: usize = 16;
 /// Content of an unused place of [`Form::Few`].
 const UNUSED: Few = (0, 0);
@@ -106,7 +108,7 @@ impl Held {
         Self { number, value_type: first.value.value_type(), form }
     }
 
-    /// Appends samples. Returns the memory that they take, bytes.
+    /// Appends samples. Returns the memory that they take without the shared times, bytes.
     fn push(&mut self, samples: &[Sample], times: &mut SharedTimes) -> usize {
         let (mut grown, mut rest) = (0, samples.iter());
         loop {
@@ -220,7 +222,7 @@ impl OpenSamples<'_> {
         }
     }
 
-    /// Times and words of samples that are not packed, in order of arrival.
+    /// Times and words of all samples, in order of arrival; nothing for [`Form::Many`].
     fn in_order(self) -> Vec<(Timestamp, u64)> {
         match &self.held.form {
             Form::One { at, word } => vec![(*at, *word)],
@@ -387,7 +389,7 @@ impl OpenSeries {
         grown
     }
 
-    /// Adds a new series. Returns the memory that it takes, bytes.
+    /// Adds a new series with its first sample. Returns the memory that it takes, bytes.
     fn make_place(&mut self, number: u32, first: Sample) -> usize {
         let at = number as usize;
         let capacity = self.places.capacity();
@@ -488,7 +490,7 @@ mod tests {
     #[test]
     fn samples_are_equal_in_all_forms() {
         let value = |n: i64| if n == 23 { Value::U64(7) } else { Value::I64(n) };
-        // Times descend in pairs, and some repeat.
+        // The times of a pair are equal or descend, and times repeat in later pairs.
         let at = |n: i64| (n ^ 1) / 3 * 3;
         let all: Vec<Sample> = (0..300).map(|n| Sample { at: at(n), value: value(n) }).collect();
         let mut of_one_type = all.clone();

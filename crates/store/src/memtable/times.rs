@@ -20,8 +20,8 @@ pub type Node = u32;
 /// The node of the empty list.
 pub const ROOT: Node = 0;
 
-/// Nodes that are made without regard to their use. Beyond them, at least two samples must use a node on average, because a
-/// node takes more memory than a time.
+/// This many nodes are made without regard to their use. Further nodes are made only while, on average, at least two samples
+/// use each of them, because a node takes more memory than a time.
 const NODES_FREE: usize = 1 << 15;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Step {
     before: Node,
     /// Length of the list.
     count: u32,
-    /// The node that a series went to last from here, or the root.
+    /// The node to which the last series went from here; the root if none did.
     next: Node,
 }
 
@@ -40,7 +40,7 @@ pub struct SharedTimes {
     /// Nodes by the node before them and their time.
     places: HashTable<Node>,
     hasher: RandomState,
-    /// Number of times that a node was used.
+    /// Number of calls of [`Self::follow`] that returned a node.
     uses: usize,
 }
 
@@ -57,8 +57,8 @@ impl SharedTimes {
         self.steps[node as usize]
     }
 
-    /// The node of the list of `before` and one more time. `None` if it is new, and the times of the series are too different
-    /// to be shared.
+    /// The node of the list of `before` and one more time. `None` if there is no such node, and the times of the series differ
+    /// too much for a new one.
     // Inlined, because it runs for each sample.
     #[inline]
     pub fn follow(&mut self, before: Node, at: Timestamp) -> Option<Node> {
@@ -93,7 +93,7 @@ impl SharedTimes {
         Some(next)
     }
 
-    /// Number of times of a list.
+    /// Length of a list.
     pub fn count(&self, node: Node) -> usize {
         self.step(node).count as usize
     }
