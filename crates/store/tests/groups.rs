@@ -270,7 +270,7 @@ async fn values_are_kept_when_their_type_changes() {
     assert_eq!(found[0].value, big);
 }
 
-/// Pieces as text: `start..end count sum total` for summaries, `start-end` for samples.
+/// Pieces as text: `1..10 10 sum 55` for a summary (times, count, sum), `11-20` for samples (first and last time).
 async fn pieces(store: &Store, range: TimeRange, windows: Windows) -> (Vec<String>, ReadReport) {
     let room = AtomicUsize::new(usize::MAX);
     let answer = store.read_samples(&ids(&["a"]), range, Some(&windows), &room).await.unwrap();
@@ -299,9 +299,8 @@ async fn statistics_replace_the_values_of_a_chunk_inside_one_window() {
     assert_eq!(some, ["1..10 10 sum 55", "11..20 10 sum 155", "21-30", "31..40 10 sum 355"]);
     assert_eq!((report.chunks_summarised, report.chunks_decoded), (3, 1));
 
-    // Chunks that overlap late samples are decoded, because their statistics cannot be used. The same applies to
-    // a chunk with a NaN. The late samples are first in the memtable, and then in a chunk
-    // from 15 to 41.
+    // Statistics cannot be used for a chunk that overlaps other samples, or that has a NaN. Such chunks are decoded. The two
+    // new samples are first in the memtable, and then in a chunk from 15 to 41.
     store.append(samples("a", &[(15, 0.5), (41, f64::NAN)]), None).await.unwrap();
     let in_memory = ["1..10 10 sum 55", "11-20", "21..30 10 sum 255", "31..40 10 sum 355", "41-41"];
     for expected in [in_memory.as_slice(), &["1..10 10 sum 55", "11-41"]] {
@@ -457,7 +456,7 @@ async fn other_tasks_run_during_a_read_of_many_series() {
         store.append(common::samples(name, &[(1, 1.0)]), None).await.unwrap();
     }
     let ids: Vec<_> = names.iter().map(|name| common::id(name)).collect();
-    // Both run on one thread. The other task notes its turns until the read ends.
+    // Both run on one thread. The other task counts its turns until the read ends.
     let turns = Arc::new(AtomicUsize::new(0));
     let counter = turns.clone();
     let other = tokio::spawn(async move {

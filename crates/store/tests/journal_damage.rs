@@ -1,5 +1,5 @@
-//! Tests damage of the journal and of the facts about generations. One flipped bit loses at most one record. Acknowledged
-//! records are never lost without a report. No generation number is used twice.
+//! Tests damage of the journal and of the facts about generations. One flipped bit loses at most one batch. Acknowledged
+//! batches are never lost without a report. No generation number is used twice.
 
 mod common;
 
@@ -96,7 +96,7 @@ const SAYS: &str = concat!(
 async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
     let died = died().await;
     let mut told = 0;
-    // A different bit at each position.
+    // One bit of every fifth byte, each time the next one of the eight.
     for at in (0..died.journal.len()).step_by(5) {
         let mut journal = died.journal.clone();
         journal[at] ^= 1 << (at / 5 % 8);
@@ -329,7 +329,7 @@ fn meta(rows: &[Row]) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_lost_fact_keeps_generations_and_their_numbers() {
+async fn a_lost_fact_loses_no_sample_and_repeats_no_generation_number() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
@@ -384,7 +384,7 @@ async fn data_without_the_facts_about_it_is_not_opened() {
         let path = bench.directory.path().join(accept);
         assert!(error.to_string().contains(&path.display().to_string()), "the remedy is missing: {error}");
         std::fs::write(path, "").unwrap();
-        // If all facts are missing, the generation is the next part whose absence is reported.
+        // If all facts are missing, the absence of generation 1 would be reported next, so it is accepted as well.
         std::fs::write(bench.directory.path().join("00000000000000000001.lost"), "").unwrap();
         let store = bench.open().await;
         assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);

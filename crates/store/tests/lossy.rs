@@ -91,8 +91,7 @@ fn increase(points: &[(i64, f64)]) -> f64 {
     points.windows(2).map(step).sum()
 }
 
-/// A random counter. `rises` and `restarts` are per thousand samples. There are at most a tenth as
-/// many restarts as rises.
+/// A random counter. `rises` and `restarts` are per thousand samples. `restarts` is limited to a tenth of `rises`, rounded up.
 fn counter(seed: u64, count: u64, rises: u64, restarts: u64) -> Points {
     let mut value = (mix64(seed) % 5_000) as f64;
     let mut next = |n: u64| {

@@ -1,4 +1,4 @@
-//! The upkeep rests while nothing can be done: while a flush fails, and while merges fail.
+//! While a flush fails, its chunks are not merged, but deletions still free space. Failed merges are repeated ever less often.
 
 mod common;
 
@@ -153,7 +153,7 @@ async fn failed_merges_are_repeated_less_and_less_often() {
 /// Found by the simulation: the flusher held a lock during its retries, and the upkeep waited for it. On a full disk nothing
 /// freed space.
 #[tokio::test(start_paused = true)]
-async fn expiry_and_deletion_free_space_while_a_flush_fails() {
+async fn a_deletion_frees_space_while_a_flush_fails() {
     for refuses in [Refuses::Series, Refuses::Flushed] {
         let driver = Refusing::new();
         let mut bench = bench(driver.clone());

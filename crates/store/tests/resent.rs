@@ -79,8 +79,8 @@ impl Sender {
         n.checked_sub(1).map_or(i64::MIN, |before| i64::midpoint(self.at(before), self.at(n)))
     }
 
-    /// Sends the samples of the series in `range` with these numbers. With `whole`, values are whole numbers, so columns
-    /// have another type.
+    /// Sends the samples with these numbers to the series `NAMES[range]`. With `whole`, the values have the type i64 instead of
+    /// f64.
     async fn send(&mut self, range: Range<usize>, numbers: impl IntoIterator<Item = usize>, whole: bool) {
         self.batches += 1;
         let mut points = Vec::new();
@@ -177,8 +177,8 @@ fn expiring(options: Options) -> Options {
     Options { policies: Arc::new(Policies { retention, ..Policies::default() }), ..options }
 }
 
-/// The clock passes the original time of a row's first or last sample but not its moved time, or the reverse. Expired
-/// samples are sent again.
+/// The limit of the retention is after the original time of a row's first or last sample but before its moved time, or the
+/// reverse. Expired samples are sent again.
 #[tokio::test]
 async fn an_expired_end_of_a_row_duplicates_no_sample() {
     for options in few_and_many().map(expiring) {

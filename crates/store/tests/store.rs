@@ -416,7 +416,7 @@ async fn intact_records_of_a_torn_or_damaged_journal_are_read() {
     let batch = |(at, w): &(usize, &[u8])| *w == b"\xf5rec" && good[at + 12] & 2 == 0;
     let records: Vec<usize> = good.windows(4).enumerate().filter(batch).map(|(at, _)| at).collect();
     assert_eq!(records.len(), 4);
-    // The last byte belongs to a mark and not to a record.
+    // The last byte belongs to a mark and not to a record, so the first cut loses no record.
     for (cut, whole) in [(good.len() - 1, 4), (records[3] + 5, 3), (records[2] + 30, 2)] {
         std::fs::write(&journal, &good[..cut]).unwrap();
         let store = Bench { directory: tempfile::tempdir().unwrap(), ..Bench::new() };
@@ -439,7 +439,7 @@ async fn intact_records_of_a_torn_or_damaged_journal_are_read() {
 }
 
 #[tokio::test]
-async fn long_calls_are_found_at_their_start() {
+async fn long_calls_are_found_at_any_time_while_they_run() {
     let day = 86_400_000_000_000;
     let bench = Bench::new();
     let store = bench.open().await;
@@ -462,7 +462,7 @@ async fn long_calls_are_found_at_their_start() {
 }
 
 #[tokio::test]
-async fn many_appends_share_one_sync() {
+async fn concurrent_appends_share_syncs() {
     let bench = Bench::new();
     let store = bench.open().await;
     let appends = (0..500u64).map(|n| {
@@ -509,7 +509,7 @@ async fn sessions_are_remembered_over_restarts_up_to_the_limit() {
 }
 
 #[tokio::test]
-async fn a_damaged_chunk_is_omitted_and_counted_and_a_newer_one_is_an_error() {
+async fn a_damaged_chunk_is_omitted_and_counted_and_one_of_a_newer_version_is_an_error() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

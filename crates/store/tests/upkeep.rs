@@ -365,8 +365,8 @@ async fn a_rule_applies_only_to_its_series_of_a_group() {
     }
 }
 
-/// The paused clock advances only while all tasks wait, so no merge is under way after a sleep that is shorter than the
-/// rest of the upkeep.
+/// The paused clock advances only while all tasks wait, so no merge is under way after a sleep. The sleep ends before the first
+/// sweep.
 #[tokio::test(start_paused = true)]
 async fn chunks_are_merged_in_the_background_a_few_times_each() {
     let options = Options {
