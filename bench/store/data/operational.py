@@ -1,7 +1,8 @@
-"""Works (c) and (d): a hundred days of series with the shapes of a running system. They are generated, not recorded.
+"""Data of `--work c` and `--work d`: generated series with the shapes of a running system.
 
-Each shape occurs in the JMX series that Chronix published: the saw tooth of a heap, counters that restart, levels that
-rarely change, queues that are mostly empty, latencies with decimals, and a daily cycle.
+With `--scale 1` they have a hundred days. Each shape occurs in the JMX series that Chronix published: the saw tooth of
+a heap, counters that restart, levels that rarely change, queues that are mostly empty, latencies with decimals, and a
+daily cycle.
 """
 
 from array import array

@@ -1,4 +1,4 @@
-"""Work (b): the published data set P4 of Chronix, from the files in a folder of the user.
+"""Data of `--work b`: the published data set P4 of Chronix, from the files in a folder of the user.
 
 Files are `<source>_<group>_<kind>_<source>_<date>_<time>--<metric>.csv.gz`. The first column is a German date in UTC
 with milliseconds, the second column a number with thousands separators: `12.08.2015 17:25:41.389;2,555,904`. A series

@@ -1,4 +1,4 @@
-"""Work (b): series of this machine, read from /proc ten times a second during preparation.
+"""Data of `--work b`: series of this machine, read from /proc ten times a second during preparation.
 
 The series are real but short, and a machine that runs benchmarks is not typical. Tables call them *sampled here*.
 """

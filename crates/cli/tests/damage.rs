@@ -133,7 +133,7 @@ fn responses_that_lack_damaged_records_name_their_series_and_range() {
     assert_eq!(warnings(&whole).len(), 1, "the damaged chunk may hold other parts of the trace");
     let inspected = ask("/api/inspect");
     assert_eq!(warnings(&inspected).len(), 3, "{inspected}");
-    assert_eq!(counted(&server, "tacho_chunks_unreadable_total"), 3, "once a row");
+    assert_eq!(counted(&server, "tacho_chunks_unreadable_total"), 3, "each damaged chunk is counted once");
 
     let span = ["--start", "1700000000", "--end", "1700000600", "--server", &server.url()];
     for command in [
@@ -173,7 +173,7 @@ fn reading_everything_fails_or_returns_what_is_readable() {
     assert!(stderr.contains("warning: stored samples of m{host=\"b\"}"), "{stderr}");
     let later = ["--match", "log", "--start", "1700000300", "--format", "csv", "--server", &url];
     let (code, _, stderr) = run(&[&["export", "--only", "entries"], &later[..]].concat());
-    assert_eq!(code, Some(1), "the end of a chunk without a header is unknown: {stderr}");
+    assert_eq!(code, Some(1), "a chunk with a damaged header may have records after --start: {stderr}");
 
     for (path, body) in [
         (format!("/api/v1/admin/count?{SELECT_M}"), json!(null)),
@@ -329,7 +329,11 @@ fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
         let (code, findings) = check(&data);
         let short: Vec<&Value> = findings.iter().filter(|finding| finding["kind"] == "file-short").collect();
         if cut == MARK_BYTES {
-            assert_eq!((code, findings), (Some(0), vec![]), "the last mark is not synced");
+            assert_eq!(
+                (code, findings),
+                (Some(0), vec![]),
+                "END does not count the mark after the last batch"
+            );
             continue;
         }
         assert_eq!((code, short.len()), (Some(1), 1), "{findings:?}");

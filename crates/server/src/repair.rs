@@ -28,7 +28,8 @@ const PUT_BYTES: usize = 8 << 20;
 pub struct Repaired {
     /// The same findings as from a check.
     pub findings: Findings,
-    /// Numbers of series in the new directory: series of samples, of entries, of calls.
+    /// Numbers of series with a row in the new directory: series of samples, of entries, of calls. Series that are only in
+    /// journals are not counted.
     pub series: [usize; 3],
     pub rows: u64,
     /// Samples, entries and completed calls in chunks and journals of the new directory.

@@ -4,7 +4,7 @@
 use tacho_model::varint;
 pub use tacho_model::varint::{put_bytes as put_string, put_varint, put_zigzag};
 
-/// The reason why bytes could not be read: the expected item, and its distance from the end.
+/// The reason why bytes could not be read: the expected item, and how many bytes were not read yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}, {left} bytes before the end")]
 pub struct Malformed {

@@ -83,8 +83,9 @@ impl JoinedTimes {
     }
 }
 
-/// The same run with regular times, if its times have one step. A digest of regular times may differ in the last bit from a
-/// digest of the same times in a list, and the columns decide which form the times have. A single sample gets the step 0.
+/// The same run with regular times, if its times have one step. The form of the times in `run` depends on the columns, and a
+/// digest of regular times may differ in the last bit from a digest of the same times in a list. Therefore the form is decided
+/// here again, by the times alone. A single sample gets the step 0.
 fn evenly(run: Run<'_>) -> Run<'_> {
     let at = match run.at {
         At::Regular { start, .. } if run.values.len() == 1 => At::Regular { start, step: 0 },

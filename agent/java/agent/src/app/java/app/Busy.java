@@ -58,7 +58,10 @@ final class Busy {
         return latches;
     }
 
-    /** Runs platform threads without records, each of which submits a task to a pool. */
+    /**
+     * Runs platform threads on which no call is recorded. Each of them only submits a task to a
+     * pool, and then waits.
+     */
     static void handing(int count) throws Exception {
         ThreadPoolExecutor pool =
                 new ThreadPoolExecutor(2, 2, 1, TimeUnit.MINUTES, new LinkedBlockingQueue<>());

@@ -14,7 +14,10 @@ final class Tally {
     /** Calls that the sender reported as dropped. */
     final AtomicLong leftOut = new AtomicLong();
 
-    /** Methods that the sender reported as switched off or aggregated because of the rule. */
+    /**
+     * Methods that the sender last reported as switched off or aggregated, by a rule or by the
+     * sender itself.
+     */
     final AtomicLong switched = new AtomicLong();
 
     final AtomicReference<String> fault = new AtomicReference<>("");

@@ -20,7 +20,7 @@ public final class Costs {
         this.leftOutNanos = leftOutNanos;
     }
 
-    /** Returns the lower of both values for each cost. */
+    /** Returns the lower of both values for each cost; {@code other} if this is {@code UNKNOWN}. */
     Costs least(Costs other) {
         return !areKnown()
                 ? other
