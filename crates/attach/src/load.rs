@@ -370,7 +370,10 @@ mod tests {
         {
             assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })), "{other:?}");
         }
-        drop(listener);
+        // A child process that another test starts at this moment also holds the listener, until its program begins.
+        let socket = std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(listener));
+        socket.shutdown(std::net::Shutdown::Both).unwrap();
+        drop(socket);
         assert!(open(&path, &this).unwrap().is_none(), "a socket without a listener was used");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
