@@ -5,19 +5,17 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::config::Address;
+use crate::room::ACCEPT_PAUSE;
 use crate::serve::ServeError;
 
 /// Limit on the connections that wait to be accepted at one port.
 const BACKLOG: u32 = 1_024;
-/// Pause after accept failed, so that the failure is not repeated in a tight loop.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A port that no other process can use. If it is dropped, it is free again.
 pub struct Port {

@@ -5,8 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+
+/// Pause after accept failed, for example because no file descriptors are left, so that it does not fail in a tight loop.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The seats of one listener: counts its connections and finds idle ones.
 #[derive(Debug)]
@@ -100,6 +104,13 @@ impl Room {
     /// idle.
     pub fn evict(&self) -> bool {
         self.table().evict(false)
+    }
+
+    /// Logs that accept failed, and pauses. If no file descriptors are left, closing an idle connection frees one.
+    pub async fn relieve(&self, listener: &str) {
+        tracing::warn!(listener, "accept failed");
+        self.evict();
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
     /// Waits until all seats are released or evicted.

@@ -30,8 +30,6 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Limit on the buffer of one connection, bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// Pause after accept failed, for example because no file descriptors are left, so that it does not fail in a tight loop.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Number of additional connections above the limit. They are reserved for health checks while all other connections are busy.
 const RESERVE_MAX: usize = 32;
@@ -58,10 +56,7 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
-            tracing::warn!(listener = "http", "accept failed");
-            // If no file descriptors are left, closing an idle connection frees one.
-            room.evict();
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            room.relieve("http").await;
             continue;
         };
         let Some(Entered { seat, evicted }) = room.enter() else {

@@ -19,8 +19,6 @@ use crate::tls::{self, Opened, Socket, Tls};
 
 /// Time limit for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Pause after accept failed, for example because no file descriptors are left. Prevents a tight loop of failures.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time limit for the first bytes of a peer that does not use TLS on a port with TLS.
 const FIRST_BYTES_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -40,10 +38,7 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
-            tracing::warn!(listener = "native", "accept failed");
-            // If no file descriptors are left, closing an idle connection frees one.
-            room.evict();
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            room.relieve("native").await;
             continue;
         };
         let Some(Entered { seat, evicted }) = room.enter() else {
