@@ -7,10 +7,10 @@ use tacho_model::Labels;
 use tacho_query::promql::{self, Limits, Output, Params, Piece, STALE, SeriesData};
 
 const SECOND: i64 = 1_000_000_000;
-const SAMPLES: usize = 9_000;
+const SAMPLES: usize = 12_000;
 const SERIES: usize = 48;
 
-/// Series of pseudo-random values with gaps. They have enough samples for a query to use several threads.
+/// Series of pseudo-random values with gaps. They have more samples than `WORK_MIN` of `promql/parallel.rs`.
 fn data(seed: u64) -> Vec<SeriesData> {
     let mut random = seed | 1;
     let mut next = move || {

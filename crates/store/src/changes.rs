@@ -198,25 +198,34 @@ impl Log {
     }
 }
 
-/// The times of the samples of a batch: late ones, if there are any, and all others.
+/// The times of the samples of a batch: late ones, if there are any, and all others. The loops run for each sample that is
+/// written, so they have no branches.
 pub fn times(arrival: &Arrival) -> impl Iterator<Item = TimeRange> {
     let all = || arrival.samples().flat_map(|(_, series)| series.samples.iter().map(|sample| sample.at));
-    let newest = all().max();
-    let recent = newest.map_or(Timestamp::MIN, |newest| newest.saturating_sub(LATE_NS));
-    let (mut late, mut others) = (None, None);
-    for at in all() {
-        include(if at < recent { &mut late } else { &mut others }, at);
-    }
-    [late, others].into_iter().flatten()
-}
-
-fn include(range: &mut Option<TimeRange>, at: Timestamp) {
-    *range = Some(range.map_or(TimeRange::new(at, at), |r| TimeRange::new(r.start.min(at), r.end.max(at))));
+    let (first, newest) =
+        all().fold((Timestamp::MAX, Timestamp::MIN), |(first, newest), at| (first.min(at), newest.max(at)));
+    let recent = newest.saturating_sub(LATE_NS);
+    let found = if first >= recent {
+        [TimeRange::EMPTY, TimeRange::new(first, newest)]
+    } else {
+        let (last_late, first_recent) =
+            all().fold((Timestamp::MIN, Timestamp::MAX), |(last_late, first_recent), at| {
+                let is_late = at < recent;
+                let late = if is_late { at } else { Timestamp::MIN };
+                let other = if is_late { Timestamp::MAX } else { at };
+                (last_late.max(late), first_recent.min(other))
+            });
+        [TimeRange::new(first, last_late), TimeRange::new(first_recent, newest)]
+    };
+    found.into_iter().filter(|range| !range.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
+    use tacho_model::{Batch, Labels, Sample, SampleSeries, Value};
 
     use super::*;
 
@@ -241,6 +250,28 @@ mod tests {
         assert_eq!(since(2, Change::Counts), [range(0, 12), range(0, 40)]);
         assert_eq!(changes.since(0, range(16, 16), Change::Samples), [range(15, 20)]);
         assert_eq!(changes.since(0, range(31, 40), Change::Samples), []);
+    }
+
+    #[test]
+    fn late_samples_of_a_batch_are_a_change_of_their_own() {
+        let of = |times: &[i64]| -> Vec<TimeRange> {
+            let samples = times.iter().map(|at| Sample { at: *at, value: Value::I64(0) });
+            let labels = Arc::new(Labels::new([("__name__", "m")]).unwrap());
+            let series = SampleSeries { labels, samples: samples.collect() };
+            let batch = Batch { samples: vec![series.clone(), series], ..Batch::default() };
+            super::times(&Arrival::new(Arc::new(batch), None)).collect()
+        };
+        let end = 2 * LATE_NS;
+        for (times, expected) in [
+            (&[][..], &[][..]),
+            (&[5], &[range(5, 5)]),
+            (&[end, LATE_NS], &[range(LATE_NS, end)]),
+            (&[end, 7, 9], &[range(7, 9), range(end, end)]),
+            (&[LATE_NS - 1, end, 0, LATE_NS], &[range(0, LATE_NS - 1), range(LATE_NS, end)]),
+            (&[i64::MAX, i64::MIN], &[range(i64::MIN, i64::MIN), range(i64::MAX, i64::MAX)]),
+        ] {
+            assert_eq!(of(times), expected, "{times:?}");
+        }
     }
 
     #[test]

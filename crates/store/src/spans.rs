@@ -38,7 +38,7 @@ impl Spans {
     /// From the first to the last time; an empty range if there are none.
     pub fn hull(&self) -> TimeRange {
         let (first, last) = (self.0.first(), self.0.last());
-        first.zip(last).map_or(TimeRange::new(1, 0), |(first, last)| TimeRange::new(first.start, last.end))
+        first.zip(last).map_or(TimeRange::EMPTY, |(first, last)| TimeRange::new(first.start, last.end))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = TimeRange> {

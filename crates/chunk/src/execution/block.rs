@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tacho_model::limits::{SEGMENT_ATTRIBUTES_MAX, SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
-use tacho_model::{
-    Attribute, EventKind, Operation, OperationIndex, Segment, SegmentError, TimeRange, Timestamp,
-};
+use tacho_model::{Attribute, EventKind, Operation, OperationIndex, Segment, SegmentError, TimeRange};
 
 use super::attributes::{AttributeData, Layout, Slot};
 use super::intern::Interner;
@@ -57,7 +55,7 @@ impl Default for ExecutionBlock {
             deltas: vec![],
             ages: vec![],
             values: vec![],
-            range: TimeRange::new(Timestamp::MAX, Timestamp::MIN),
+            range: TimeRange::EMPTY,
             calls: 0,
             heap_bytes: 0,
             scratch: Scratch::default(),

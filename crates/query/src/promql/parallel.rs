@@ -15,10 +15,10 @@ use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
 use crate::Error;
 
-/// With fewer samples, a second thread saves too little time: this many take some 400 us.
-const WORK_MIN: usize = 1 << 17;
+/// With fewer samples, a second thread saves too little time: this many take some 400 us to convert and 700 us to digest.
+const WORK_MIN: usize = 1 << 19;
 /// Samples of a part. They take some 100 us, much longer than inviting a helper.
-const PART_WORK: usize = 1 << 15;
+const PART_WORK: usize = 1 << 16;
 /// Maximum number of parts that an invited helper takes. With one part, it would wait for the next invitation about as long as it
 /// works. This many parts take less than a millisecond, after which another query may invite it.
 const HELPED_PARTS: usize = 8;

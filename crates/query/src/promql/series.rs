@@ -142,6 +142,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Advances to the time `until`, inclusive. Calls `visit` for each item passed.
+    #[inline]
     pub fn pass(&mut self, until: Timestamp, mut visit: impl FnMut(Passed<'s>)) -> Result<(), Cut> {
         while let Some(piece) = self.pieces.get(self.piece) {
             match piece {
@@ -164,6 +165,19 @@ impl<'s> Cursor<'s> {
             self.index = 0;
         }
         Ok(())
+    }
+
+    /// Does the same as [`Cursor::pass`] for the most frequent case, with less work: the only item passed is a run that ends before
+    /// the end of its piece. In all other cases returns `None` and does not move.
+    #[inline]
+    pub fn pass_inside(&mut self, until: Timestamp) -> Option<Run<'s>> {
+        let Some(Piece::Samples { at, values }) = self.pieces.get(self.piece) else { return None };
+        let (from, to) = (self.index, first_after(at, self.index, until));
+        if to == from || to == values.len() {
+            return None;
+        }
+        self.index = to;
+        Some(Run { at: part(at, from, to), values: &values[from..to] })
     }
 
     /// The time of the first sample after the cursor.
@@ -206,6 +220,7 @@ fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
 }
 
 /// Index of the first time after `until`. The search starts at `from`.
+#[inline]
 fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
     match at {
         Times::Regular { start, step, count } => {

@@ -127,12 +127,17 @@ fn digest_windows<D: Digest>(
     alone_max: usize,
 ) -> Result<Vec<f64>, Error> {
     let mut window = Counted::new(pieces);
+    let are_apart = frame.ranges.reference.fixed.is_none() && frame.ranges.range <= frame.grid.step;
     let mut slide: Slide<'_, D> = Slide::new(frame);
     let mut parameters = vec![0.0; frame.parameters.len()];
     let mut points = Vec::with_capacity(frame.grid.count);
     for step in 0..frame.grid.count {
         let bounds = frame.bounds(step);
-        let digest = if window.samples(&bounds)? <= alone_max {
+        let digest = if alone_max == usize::MAX && are_apart {
+            // The samples of this window are in no later window.
+            window.start.pass(bounds.start, |_| ()).map_err(|_| cut())?;
+            digest_until::<D>(&mut window.start, bounds.end, visits)?
+        } else if window.has_at_most(alone_max, &bounds)? {
             slide.is_current = false;
             digest_until::<D>(&mut window.start.clone(), bounds.end, visits)?
         } else {
@@ -158,8 +163,8 @@ impl<'s> Counted<'s> {
         Self { start: Cursor::new(pieces), end: Cursor::new(pieces), before_start: 0, before_end: 0 }
     }
 
-    /// Moves to the next window and returns the number of its samples, without those that are known only by a summary.
-    fn samples(&mut self, bounds: &Bounds) -> Result<usize, Error> {
+    /// Moves to the next window. Returns whether it has at most `max` samples, without those that are known only by a summary.
+    fn has_at_most(&mut self, max: usize, bounds: &Bounds) -> Result<bool, Error> {
         let count = |cursor: &mut Cursor<'s>, until, sum: &mut usize| {
             let add = |passed: Passed<'_>| {
                 if let Passed::Run(run) = passed {
@@ -169,8 +174,11 @@ impl<'s> Counted<'s> {
             cursor.pass(until, add).map_err(|_| cut())
         };
         count(&mut self.start, bounds.start, &mut self.before_start)?;
+        if max == usize::MAX {
+            return Ok(true);
+        }
         count(&mut self.end, bounds.end, &mut self.before_end)?;
-        Ok(self.before_end.saturating_sub(self.before_start))
+        Ok(self.before_end.saturating_sub(self.before_start) <= max)
     }
 }
 
@@ -272,11 +280,16 @@ impl Edges {
 
 /// Digests the samples up to and including the time `end`. Samples without a summary between them are one run, so that the
 /// boundaries of chunks do not matter.
+#[inline]
 fn digest_until<'s, D: Digest>(
     cursor: &mut Cursor<'s>,
     end: Timestamp,
     visits: &mut Visits<'_>,
 ) -> Result<Option<D>, Error> {
+    if let Some(run) = cursor.pass_inside(end) {
+        visits.count(1 + run.values.len())?;
+        return Ok(Joined::One(run).digest());
+    }
     let mut all: Option<D> = None;
     let mut run = Joined::None;
     let (mut unknown, mut seen) = (false, 1);
