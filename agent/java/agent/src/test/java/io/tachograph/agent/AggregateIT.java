@@ -84,8 +84,8 @@ class AggregateIT {
     }
 
     /**
-     * Checks that the last bucket of each operation equals its count, that no bucket is less than
-     * the one before, and that an operation with calls has a sum above 0.
+     * Checks, for each pair of operation and caller, that the last bucket equals the count, that no
+     * bucket is less than the one before, and that the sum is above 0 if there are calls.
      */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
