@@ -57,8 +57,8 @@ public final class Traces {
     /**
      * Adds an entry operation. A thread of the program takes a lock here, as in {@link Operations}
      * and {@link CallPairs}. This happens only at the first trace of an operation; several threads
-     * may begin such a trace at the same time. The lock is held for a few hundred ns. A thread
-     * never waits for anything else while it holds the lock.
+     * may begin such a trace at the same time. The lock is usually held for a few hundred ns. A
+     * thread never waits for anything else while it holds the lock.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;
