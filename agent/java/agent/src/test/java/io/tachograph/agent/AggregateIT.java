@@ -298,7 +298,7 @@ class AggregateIT {
             assertNull(server.fault);
             Decoder got = server.decoder();
             double ratio = last(got, "tacho_agent_overhead_ratio", "none", "");
-            // The overhead is an estimate. On a busy machine the calibrated costs of calls are too
+            // The overhead is an estimate: on a busy machine the measured costs of a call may be too
             // high.
             assertTrue(ratio > 0 && ratio < 5, "ratio " + ratio);
             double record = last(got, "tacho_agent_call_seconds", "mode", "record");
