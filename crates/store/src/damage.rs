@@ -1,5 +1,5 @@
-//! Damages: the parts that an answer lacks because they are unreadable. Series, time range and reason are listed for each
-//! part up to a limit; further parts are counted.
+//! Damages: the parts that an answer lacks because they are unreadable. The first parts are listed, each with its series, time
+//! range and reason. Further parts are only counted.
 //!
 //! An unreadable row does not fail an answer and is not omitted silently. The answer includes its damages ([`Read`]).
 //! Callers that need all records get an error ([`Read::whole`]).
