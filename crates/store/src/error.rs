@@ -31,7 +31,7 @@ pub enum ErrorKind {
     Locked,
     /// The store is closed.
     Closed,
-    /// The operating system refused an operation (permissions, missing path).
+    /// A system call failed for another reason, for example permissions or a missing path.
     Io,
 }
 

@@ -166,9 +166,10 @@ impl Checker {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
         let (loss, effect) = match (&**partition, &**clustering) {
             // If no other row has the labels, `finish` reports the records separately.
-            _ if *table == Table::Series => {
-                (Loss::Derivable, "the labels of its series are lost, unless another row has them")
-            }
+            _ if *table == Table::Series => (
+                Loss::Derivable,
+                "the labels of its series are lost, unless another row or a journal has them",
+            ),
             (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
                 (Loss::Derivable, "nothing is lost: other rows have the same facts")
             }
