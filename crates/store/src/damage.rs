@@ -56,8 +56,8 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // Damages that touch are merged, because a query may request a series several times, and may read the parts
-        // of a row one after the other.
+        // Damages that touch are merged, because a query may request a series several times, and may read a range in parts, each
+        // of which reports its part of a long row.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)

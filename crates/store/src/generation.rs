@@ -123,7 +123,7 @@ impl Generation {
     }
 }
 
-/// Changes the open chunk of a series and updates the memory total.
+/// Changes the open records of a series and updates the memory total.
 fn grow<T: Default>(
     open: &mut HashMap<SeriesId, T>,
     total: &mut usize,
