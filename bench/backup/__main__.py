@@ -78,7 +78,8 @@ def commands(tacho: str, data: Path, place: Path) -> list[tuple[str, list[str]]]
 
 
 def run(command: list[str]) -> tuple[float, float]:
-    """Seconds, and the peak of the resident memory in MB."""
+    """Seconds, and the peak of the resident memory in MB. The peak is that of the started process without its children, so
+    that of the shell if the command has several programs."""
     begun = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0.0

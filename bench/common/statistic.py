@@ -13,7 +13,8 @@ STEADY_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and its confidence interval. If the interval is unknown, `low` is 0 (of a ratio) or -inf, and `high` is inf."""
+    """A value and its confidence interval. If the interval is unknown, `high` is inf, and `low` is -inf, or 0 if the value is a
+    known ratio."""
 
     value: float
     low: float

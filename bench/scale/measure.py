@@ -25,8 +25,8 @@ class RoundCost:
 
     seconds: float
     cpu_seconds_at_start: float
-    """CPU time of the system from its first start to the start of this round. The cost of a round is the difference to the
-    next round, so that work in the background counts, also while other systems are written to."""
+    """CPU time of the system from its first start to the start of this round. The cost of a round is the figure of the
+    next round minus this one, so that work in the background counts, also while other systems are written to."""
     refused: int
     request_seconds_max: float
     """Longest time from a request's first attempt until its acceptance."""

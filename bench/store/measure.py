@@ -1,6 +1,6 @@
 """Measures writing, settling and querying. Returns plain figures.
 
-A system runs from its load until the end of its queries. The systems are queried alternately, a few queries each, so
+A system runs from its load until all systems have had their queries. The systems are queried alternately, a few queries each, so
 that other activity of the machine affects all of them equally.
 """
 
@@ -151,7 +151,8 @@ def _write_all(system: System, files: list[Path]) -> int:
 
 
 def accepted(write: Callable[[], None]) -> int:
-    """Repeats the write while the system refuses it with status 503. Returns the number of refusals."""
+    """Repeats the write while the system refuses it with status 503. Returns the number of refusals. Raises TimeoutError
+    after `REFUSALS_MAX` refusals."""
     for refused in range(REFUSALS_MAX):
         try:
             write()

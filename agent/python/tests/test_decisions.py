@@ -102,7 +102,7 @@ class Decisions(unittest.TestCase):
         self.assertEqual(states("2 shop"), [AGGREGATE, AGGREGATE, AGGREGATE])
         self.assertEqual(states("2 shop", "1 shop.hidden"), [AGGREGATE, ON, AGGREGATE])
         self.assertEqual(states(), [ON, OFF, ON])
-        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "it is decorated")
+        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "a function that is decorated now keeps its id")
         self.assertEqual(states(), [ON, ON, ON])
 
     def test_rules_for_kinds_set_the_state_of_new_names(self) -> None:
@@ -183,11 +183,11 @@ class Decisions(unittest.TestCase):
         for at, (comes, told) in enumerate(steps):
             for look in (0.5, 0.9, 1):
                 self.assertIsNone(board.answer(now + comes * look), "no news")
-                shop.function(METHOD, f"shop.off{at} {look}", 0, OFF)  # not reported
+                shop.function(METHOD, f"shop.off{at} {look}", 0, OFF)  # off by default: not reported
             shop.id(METHOD, f"shop.f{at}")
             if told > comes:
                 self.assertIsNone(board.answer(now + told - 0.01), "too early")
-            now += told + 0.001  # fractions are rounded
+            now += told + 0.001  # the sum may be rounded down
             self.assertEqual(board.answer(now), wire.probed(wire.Report(1, at + 1, 0, 0, [])), f"{comes} {told}")
 
 

@@ -73,7 +73,7 @@ def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
 
 
 class Raising:
-    """An object outside of its context: each property raises."""
+    """An object of a framework that is used outside of its context: reading an attribute raises."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(f"{name} outside of a context")

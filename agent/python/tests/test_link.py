@@ -222,7 +222,7 @@ class Conversations(LinkTest):
         outage.failed(61, True, "gone")
         self.drop(3, 0, 0)
         outage.look(140)
-        outage.over(141)  # the line about the outage has these calls
+        outage.over(141)  # the line about the end of the outage counts these calls
         outage.look(142)
         self.drop(3, 0, 0)
         self.link.close()

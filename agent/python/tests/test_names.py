@@ -216,7 +216,8 @@ SIGNS = str.maketrans({"⏎": "\n", "⇤": "\r", "␜": "\x1c", "␤": "\x85"})
 
 
 def table(name: str, dialect: str = "") -> list[list[str]]:
-    """The lines of a table in `testdata/sql`, split at the tabs. If a dialect is given, only its lines."""
+    """The lines of a table in `testdata/sql` without comments, split at the tabs. If a dialect is given, only the lines for it
+    or for all dialects (`*`)."""
     whole = (SQL / name).read_text("utf-8").split("\n")
     lines = [line.translate(SIGNS).split("\t") for line in whole if line and line[0] != "#"]
     return [line for line in lines if not dialect or line[0] == "*" or dialect in line[0].split(",")]
@@ -261,7 +262,7 @@ class TextOf(unittest.TestCase):
     """Objects passed to a driver in place of a text."""
 
     def test_values_of_a_template_are_not_in_the_text(self) -> None:
-        # The object that Python 3.14 creates for t"select {a} from {b}"; older versions lack the module.
+        # The object that Python 3.14 creates for t"select {a} from {b}"; older versions lack `string.templatelib`.
         kind = type("Template", (), {"__module__": "string.templatelib", "strings": ("select ", " from ", "")})
         self.assertEqual(statement("postgresql", kind()).operation, operations.SHARED.id(operations.DATABASE, "select ? from ?"))
 

@@ -271,7 +271,7 @@ class Routes(ServerTest):
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 
     def check_names(self, source: str, *names: str) -> None:
-        """Requests four paths whose routes have the same end, and checks the names of the requests."""
+        """Requests four paths that end in `/users/a`, and checks the names of the requests."""
         asks = "".join(f"get({name!r})\n" for name in ("/users/a", "/admin/users/a", "/shop/users/a", "/of/name/users/a"))
         self.run_program(source + asks + "tachograph.flush(30)\n", samplers="false")
         self.assertEqual(set(self.server.counts(self.service)), {f"GET {name}" for name in names})

@@ -291,7 +291,7 @@ class Functions(RulesTest):
                 self.take(*rules)
                 self.assertEqual(self.recorded(shop), expected)
         after = {name: getattr(member, "__code__", member) for name, member in vars(shop.Board).items()}
-        self.assertEqual(after, before, "it is unchanged")
+        self.assertEqual(after, before, "the code of the class is the original one")
 
     def test_modules_imported_later_are_decided_too(self) -> None:
         self.take(f"1 {self.name}.*", f"0 {self.name}.find")
@@ -441,7 +441,7 @@ class Counts(RulesTest):
         told = self.told()
         self.assertEqual((told["seconds_count rules.counted"], told["seconds_max rules.counted"]), (6, 7e-9))
         TALLIES.told[id_] = (6, time.monotonic() - 61)
-        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "an unchanged value is sent once a minute")
+        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "an operation without new calls is sent once a minute")
 
     def test_threads_that_end_stay_counted(self) -> None:
         id_ = SHARED.id(METHOD, "rules.threads")

@@ -143,7 +143,7 @@ class Connections(TlsTest):
         settings = {"tls_client_cert": self.client.cert, "tls_client_key": self.client.key}
         self.succeeds(self.strict, CALLS, "outer", tls_ca=self.ours.file, **settings)
 
-    def test_files_are_given_as_paths(self) -> None:
+    def test_a_file_may_be_given_as_a_path_of_pathlib(self) -> None:
         given = f"import pathlib\n{CALLS}".replace("start()", f"start(tls_ca=pathlib.Path({self.ours.file!r}))")
         self.succeeds(self.secured, given, "outer")
 

@@ -134,7 +134,7 @@ def decode(name: str, data: bytes) -> Case:
     """The keys of a server's frame."""
     reader = wire.FrameReader()
     for at in range(len(data)):
-        assert reader.next() is None, f"a frame was complete at byte {at} of {len(data)}"
+        assert reader.next() is None, f"a frame was complete after {at} of {len(data)} bytes"
         reader.push(data[at : at + 1])
     type_, body = reader.next()
     if name == "PROBES":

@@ -1,4 +1,5 @@
-"""A proxy between a program and the server. It stores the bytes that the program sends. It can fail the first connection."""
+"""A proxy between a program and the server. It stores the bytes that the program sends. It can close the first
+connection at once, or never answer it."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import Optional
 
 
 class Wiretap:
-    """`address`: the address for the program; `heard`: the bytes that the program has sent so far; `connections`: the number of
-    accepted connections."""
+    """`address`: the address for the program; `heard`: the bytes that the program has sent to the server so far; `connections`:
+    the number of accepted connections, including one that fails."""
 
     def __init__(self, server: str, first: Optional[str] = None) -> None:
         """`first`: "closes" or "hangs", if the first connection fails in this way."""

@@ -28,8 +28,8 @@ def heavy(system: PromQL) -> Grouped:
 
 
 def heavy_request(system: PromQL, hosts: int | None = None, hours: int | None = None) -> Request:
-    """One expression over all fields, which both systems can divide by series, unlike one with a `label_replace` for each field.
-    Of some hosts or of the first hours only, if they are given."""
+    """One expression over all fields. Both systems can share its series among the cores, unlike an expression with a
+    `label_replace` for each field. `hosts`, `hours`: if given, only the first hosts or hours."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)
     selected = f'__name__=~"{names}"'

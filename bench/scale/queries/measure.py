@@ -1,4 +1,4 @@
-"""Measures times of requests. All times are in milliseconds and include the client."""
+"""Measures times of requests. All times are in milliseconds. Wall times include the client, processor times do not."""
 
 import threading
 import time
@@ -22,8 +22,8 @@ BROWSER_CONNECTIONS = 6
 
 @dataclass
 class Repeated:
-    """Medians and processor times of `single-groupby-5-8-1`: computed, asked again, and with a range that is a minute later
-    each time."""
+    """Median wall times and mean processor times of `single-groupby-5-8-1`: computed, asked again, and
+    with a range that is a minute later each time."""
 
     computed_ms: float
     computed_cpu_ms: float
@@ -55,7 +55,8 @@ def heavy_ms(system: PromQL) -> tuple[float, float]:
 
 @dataclass
 class Panels:
-    """Medians of 20 panels that are computed: asked at the same time, as a browser does, and one after the other."""
+    """Median wall times and mean processor times of 20 panels that are computed: asked at the same time, as a browser
+    does, and one after the other."""
 
     panels_ms: float
     panels_cpu_ms: float

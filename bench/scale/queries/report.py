@@ -34,7 +34,7 @@ OTHER_COLUMNS = (
 
 
 def verdicts(queries: dict) -> list[Verdict]:
-    """The results for all aims of this work. Empty without Tachograph."""
+    """The results for the aims of this work; those of two cores only on a machine with two cores. Empty without Tachograph."""
     systems = {name: figures for name, figures in queries["systems"].items() if name != BEFORE}
     if OURS not in systems:
         return []
@@ -65,7 +65,7 @@ def verdicts(queries: dict) -> list[Verdict]:
     if ours["cores"] == 2:
         aim = "double-groupby-all, time on two cores / on one core"
         found.append(compare(aim, ratio("heavy_ms", "heavy_one_core_ms"), limit=CORES_RATIO_MAX))
-        # A time is the reciprocal of a rate, so that less is better.
+        # The rate on one core divided by that on two cores, not the other way round: in all verdicts, less is better.
         aim = f"writing on one core / on two cores, values/s (at least {WRITE_RATIO_MIN} times on two)"
         found.append(compare(aim, ratio("values_per_second_one_core", "values_per_second"), limit=1 / WRITE_RATIO_MIN))
     return found
@@ -81,9 +81,9 @@ def report(queries: dict) -> str:
     failed = [f"- {TITLES[name]}: failed: {why}" for name, why in queries["failed"].items()]
     text = f"""## (queries) Repeated and sliding questions, all cores
 
-{queries["title"]}; load average after it {queries["load_average_after"]}. Median ms, including the client:
-`single-groupby-5-8-1` computed (light), with the cache of the system asked again (repeated) or for a minute later each time
-(sliding); `double-groupby-all` over the day, computed (heavy).
+{queries["title"]}; load average after it {queries["load_average_after"]}. Median ms, including the client
+(CPU: mean ms of the server): `single-groupby-5-8-1` computed (light), with the cache of the system asked again (repeated) or for
+a minute later each time (sliding); `double-groupby-all` over the day, computed (heavy).
 
 {rows(COLUMNS)}
 

@@ -1,4 +1,4 @@
-"""The order of the work `queries`: one system after the other gets the data of a fleet and all questions, and stops."""
+"""The order of the work `queries`: one system after the other gets the data of all hosts and all questions, and stops."""
 
 import os
 import shutil
@@ -66,7 +66,8 @@ def _values_per_second(system: PromQL) -> float:
 
 
 def on_one_core(start: Callable[[], None]) -> None:
-    """A process inherits the cores of the process that starts it. The clients keep all cores."""
+    """Calls `start`, and limits the processes that it starts to one core: they inherit the cores of this process. The clients
+    keep all cores."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:

@@ -26,7 +26,7 @@ pub const SCHEMES: &[&str] = &[
 /// Opens a back end by its URL, such as `memory:` or `embedded:/var/lib/tacho/chunks`.
 ///
 /// # Errors
-/// `Invalid` for an unknown scheme or a missing directory; otherwise the error of the driver.
+/// `Invalid` for an unknown scheme, or a URL that needs a directory and names none; otherwise the error of the driver.
 pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {

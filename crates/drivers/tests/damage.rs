@@ -74,7 +74,10 @@ async fn a_short_file_with_a_row_is_never_removed() {
         assert_eq!(keys(&driver).await, [7], "start {start}");
         assert_ne!(driver.health(), Health::default(), "start {start}");
     }
-    assert!(std::fs::metadata(&path).unwrap().len() < 54, "longer than a file that was never finished");
+    assert!(
+        std::fs::metadata(&path).unwrap().len() < 54,
+        "the file is too long for this test: it has space for a whole batch"
+    );
 }
 
 #[tokio::test]
@@ -496,8 +499,8 @@ async fn ordinary_puts_leave_the_reserve_to_deletes() {
         bench.restore(&before);
         let driver = bench.open().await;
         bench.disk.set_space(space);
-        // The first put creates a segment if there is space. The second put does not fit. The third put fills the segment, so
-        // that it is sealed.
+        // The first put creates a segment if there is space. The second put does not fit. With enough space, the third put
+        // fills the segment, so that it is sealed.
         let _ = driver.put(vec![row(9, b"one more")]).await;
         let _ = driver.put(vec![row(10, &noise(10, 10_000))]).await;
         bench.disk.set_space(10_200 + space);

@@ -46,7 +46,7 @@ async fn fill(bench: &Bench) -> BTreeMap<u32, Vec<u8>> {
     [0, 1, 2, 4, 5, 10, 11, 12, 13, 14, 15, 20].into_iter().map(|key| (key, value(key))).collect()
 }
 
-/// Keys and positions of the rows of a file.
+/// Keys and positions of the rows of a file. The row that deletes key 3 is included.
 fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     let find = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
     let mut places = Vec::new();

@@ -1,6 +1,6 @@
 //! If the end of the growing segment was cut off after its rows were acknowledged, each start reports the missing bytes, even if
-//! the first start was stopped by a crash. If a crash left a torn end, no bytes are reported as missing, in each state in which
-//! a power failure can leave the file `END`.
+//! the first start was stopped by a crash. If a crash left a torn end, no bytes are reported as missing; this is tested with
+//! each state in which a power failure can leave the file `END`.
 
 mod common;
 
@@ -184,7 +184,7 @@ async fn a_missing_end_is_accepted_if_an_operator_permits_it() {
         assert_eq!(keys(&driver).await, [1, 2, 11, 12]);
         assert_eq!(driver.health().damaged, [] as [&str; 0], "start {start}");
     }
-    assert_eq!(bench.segments().len(), 1, "the segment accepts rows");
+    assert_eq!(bench.segments().len(), 1, "no start has created another segment");
 }
 
 #[tokio::test]

@@ -55,7 +55,8 @@ impl Budget {
         }
     }
 
-    /// Reserves only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`].
+    /// Reserves only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`]. `body_bytes` is the length of only the
+    /// part of the body from which these records are decoded.
     pub const fn take_beyond(&mut self, bytes: usize, body_bytes: usize) -> Result<(), Full> {
         self.take(bytes.saturating_sub(body_bytes.saturating_mul(PLAIN_PER_BYTE)))
     }

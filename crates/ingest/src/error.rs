@@ -9,7 +9,7 @@ use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};
 /// Why bytes of a protocol could not be decoded further. Each message names the value and, if known, the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Offsets count the bytes of the connection.
+    /// `offset`, also in the next variant, is a position in the byte stream of the connection.
     #[error("frame checksum mismatch: expected {expected:#010x}, got {got:#010x} (frame at byte {offset})")]
     Checksum { expected: u32, got: u32, offset: u64 },
     #[error("frame of {length} bytes, at most {FRAME_BODY_BYTES_MAX} are allowed (frame at byte {offset})")]

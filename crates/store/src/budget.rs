@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An amount and its limit: the memory of waiting batches and of the memtables, bytes, or a number of chunks.
+/// An amount and its limit: bytes of memory for waiting batches and memtables, or a number of chunks.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,

@@ -31,8 +31,9 @@ pub enum Change {
     Samples,
     /// Only the chunks that hold them, and so which summaries a read returns.
     Chunks,
-    /// Only the headers of chunks, and so how many samples a read estimates in a time. A chunk with late samples also counts
-    /// between these and its other samples.
+    /// Only the headers of chunks. From these, a read estimates the number of samples in a time range, as if the samples of a
+    /// chunk were spread evenly. A chunk with late samples thus also changes estimates for the times between these and its other
+    /// samples.
     Counts,
 }
 

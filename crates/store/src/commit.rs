@@ -67,16 +67,16 @@ pub enum Seal {
 
 /// A group with this many bytes takes no further batch. It bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// A group with this many series takes no further batch. Apart from its last batch, which may have a million, a group is small.
+/// A group with this many series takes no further batch. Its last batch may have up to a million series.
 const GROUP_SERIES_MAX: usize = 16_384;
-/// A batch with more series of samples is large ([`is_large`]).
+/// A batch with more series than this, of all kinds together, is large ([`is_large`]).
 const SMALL_SERIES_MAX: usize = 4_096;
 /// A generation with this many samples of one series is sealed. This bounds the memory for encoding the generation and does not
 /// shorten chunks, which have fewer samples.
 const SERIES_VALUES_MAX: usize = 1 << 18;
-/// Memory of a generation per series with samples, bytes, at which it is sealed, if the product is more than `seal_bytes`. Each
-/// sealed series costs a definition in the next journal and a column of a chunk, so it should have many samples. A series of a
-/// counter with 20 samples takes about 90 bytes.
+/// A generation with many series is sealed not at `seal_bytes`, but when it takes this many bytes of memory per series of samples
+/// ([`seal_bytes`]). Each sealed series costs a definition in the next journal and a column of a chunk, so it should have many
+/// samples. A series of a counter with 20 samples takes about 90 bytes.
 const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -406,7 +406,7 @@ fn seal_bytes(options: &Options, series: usize) -> usize {
     options.seal_bytes.max(of_series)
 }
 
-/// Whether a batch takes some milliseconds. The frames of an agent are never large, so they stay in order.
+/// Whether the work for a batch takes some milliseconds. The frames of an agent are never large, so they stay in order.
 fn is_large(arrival: &Arrival) -> bool {
     arrival.origin.is_none() && arrival.series_count() > SMALL_SERIES_MAX
 }

@@ -1,5 +1,5 @@
-//! Damages: the parts that an answer lacks because they are unreadable. Series, time range and reason are listed for each
-//! part up to a limit; further parts are counted.
+//! Damages: the parts that an answer lacks because they are unreadable. The first parts are listed, each with its series, time
+//! range and reason. Further parts are only counted.
 //!
 //! An unreadable row does not fail an answer and is not omitted silently. The answer includes its damages ([`Read`]).
 //! Callers that need all records get an error ([`Read::whole`]).
@@ -56,8 +56,8 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // Damages that touch are merged, because a query may request a series several times, and may read the parts
-        // of a row one after the other.
+        // Damages that touch are merged, because a query may request a series several times, and may read a range in parts, each
+        // of which reports its part of a long row.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)

@@ -131,7 +131,7 @@ pub trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Sorted names of the files in a directory; empty if the directory does not exist. `what` names the directory in errors.
+/// Sorted names in a directory; empty if the directory does not exist. `what` is the verb phrase of an error ([`Error::io`]).
 pub fn names_in(disk: &dyn Disk, what: &'static str, directory: &Path) -> Result<Vec<String>> {
     let entries = match disk.list(directory) {
         Ok(entries) => entries,

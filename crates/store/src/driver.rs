@@ -262,8 +262,8 @@ pub trait Driver: Send + Sync + 'static {
     /// returned once; unreadable rows are returned as [`Damaged`].
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
 
-    /// Reads all rows of ranges that fit into memory, in the order of the scans. By default, scans one range after the
-    /// other.
+    /// Reads all rows of these ranges, in the order of the scans. The rows must fit into memory together. By default, scans one
+    /// range after the other.
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let mut all = Vec::with_capacity(scans.len());
         for scan in scans {

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Full { retry_after: Duration },
     /// The disk or the back end has no space left. The store accepts records again when there is space.
     StorageFull,
-    /// The back end or the disk failed; a retry may succeed.
+    /// The back end failed, or a system call was interrupted or timed out; a retry may succeed.
     Unavailable,
     /// Stored bytes differ from the bytes that were written.
     Corrupt,
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     Locked,
     /// The store is closed.
     Closed,
-    /// The operating system refused an operation (permissions, missing path).
+    /// A system call failed for another reason, for example permissions or a missing path.
     Io,
 }
 

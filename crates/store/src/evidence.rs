@@ -19,7 +19,8 @@ use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};
 
-/// Name of an empty file in the journal's directory that permits opening the store under a new identity.
+/// Name of an empty file in the journal's directory that permits opening a store that lacks its identity, or all data that was
+/// flushed.
 const IDENTITY_LOST: &str = "identity.lost";
 
 /// Facts from the keys of all chunks.
@@ -192,8 +193,8 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Checks that the journals that will be read belong to this store, and that the name of each file has the generation of its
-    /// header.
+    /// Checks that the journals of the generations after `flushed` belong to this store, and that the name of each file has the
+    /// generation of its header.
     ///
     /// # Errors
     /// `Invalid`.

@@ -258,7 +258,8 @@ async fn put_series(flusher: &Flusher, generation: &Generation) -> Result<()> {
     Ok(())
 }
 
-/// Puts the series rows of the groups whose series of samples are sealed for the first time.
+/// Forms groups of the series of samples that are sealed for the first time. Puts the series rows of these groups, then adds the
+/// groups to the index.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
     let newcomers = home::newcomers(generation, || flusher.index.read());

@@ -123,7 +123,7 @@ impl Generation {
     }
 }
 
-/// Changes the open chunk of a series and updates the memory total.
+/// Changes the open records of a series and updates the memory total.
 fn grow<T: Default>(
     open: &mut HashMap<SeriesId, T>,
     total: &mut usize,
@@ -170,7 +170,8 @@ impl Generations {
         sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()
     }
 
-    /// Whether a stop may leave all records in their journals: they have at most `bytes_max`, and none must be cut first.
+    /// Whether a stop may leave all records in their journals: the journals have at most `bytes_max` together, and none of them
+    /// still has to be cut.
     pub fn may_stay(&self, bytes_max: u64) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         let is_cut = |generation: &Generation| generation.journal.cut && !Mutation::StopKeepsRefused.is_on();

@@ -16,7 +16,7 @@ impl<T> Guarded<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` while a thread holds the lock for writing, or waits for it.
+    /// `None` while a thread holds the lock for writing, or waits to get it.
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         match self.0.try_read() {
             Ok(guard) => Some(guard),

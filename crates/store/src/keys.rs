@@ -191,14 +191,14 @@ pub fn sequence_row(last: u64) -> Row {
     meta(STORE, SEQUENCE, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }
 
-/// The journal files that must exist, and a second copy of other facts. This row has its own `put`, so that damage of one
-/// `put` does not affect both copies.
+/// The journal files that must exist, and a second copy of other facts. A running store writes the first copies with other
+/// `put`s, so that damage of one `put` does not affect both copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journals {
     pub store: u128,
     pub flushed: u64,
     pub sequence: u64,
-    /// Journals that must exist. The active one has no length.
+    /// Journals that must exist. The length of the active one is unknown (0).
     pub live: Vec<Older>,
 }
 

@@ -26,7 +26,7 @@ fn holder(file: &mut impl Read) -> Option<u32> {
     text.trim_ascii_end().parse().ok()
 }
 
-/// Lock of a directory. The operating system releases it when the process ends.
+/// Lock of a directory, held until it is dropped. The operating system also releases it when the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the open file")] File);
 

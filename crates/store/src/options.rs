@@ -21,7 +21,8 @@ pub struct Options {
     /// If the journals have at most this size in total, bytes, a stop leaves them, and the next start reads them. Otherwise a
     /// stop flushes all records. With 0, a stop always flushes them.
     pub stop_journal_bytes: u64,
-    /// Limit on the samples of one series in one chunk; 1 to 65,536.
+    /// Limit on the samples of one series in a chunk that a flush writes, 1 to 65,536. Merges aim at about this number unless a
+    /// rule sets another one.
     pub chunk_values: usize,
     /// Age of the first record at which a generation is sealed, measured by a monotonic clock.
     pub seal_age: Duration,

@@ -62,7 +62,7 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     })
 }
 
-/// Makes hard links to all files of a directory with damaged files, if it exists.
+/// Makes hard links to all files of the quarantine `from/name`, if it exists. The links are in `into/name`.
 ///
 /// # Errors
 /// Like [`link`], and `Io` if the directory cannot be listed.

@@ -59,7 +59,7 @@ pub struct Recovered {
 /// Like [`crate::Store::open`].
 pub async fn refuse_gaps(driver: &dyn Driver, directory: &Path) -> Result<()> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    // [`recover`] logs the unreadable rows and the permissions.
+    // [`recover`] logs the unreadable rows, and the files that permit missing parts.
     let base = Base::read(driver, directory, &disk, |_| ()).await?;
     let is_empty = match base.facts.id {
         Some(_) => false,

@@ -54,7 +54,7 @@ impl Sessions {
             return if origin.seq == 0 { Standing::Repeated } else { Standing::New };
         };
         if origin.seq > session.seq {
-            // `first` is 0 for older agents, which do not send the number of the first frame.
+            // `first` is 0 in records of older journals, which do not state the number of the first frame.
             let is_taken = origin.first > 0 && origin.first <= session.seq;
             return if is_taken { Standing::Torn } else { Standing::New };
         }
@@ -162,7 +162,7 @@ mod tests {
         sessions.take(origin(1, 1), 1);
         sessions.take(origin(3, 3), 1);
         assert_eq!(standings(&sessions, &asked[..5]), [Repeated; 5]);
-        // A batch of an older agent includes all numbers up to its own.
+        // A batch of an older journal includes all numbers up to its own.
         sessions.take(origin(0, 9), 1);
         assert_eq!(standings(&sessions, &[(8, 8)]), [Repeated]);
         let forgotten: usize = (6..60).map(|n| sessions.take(origin(2 * n, 2 * n), 1)).sum();

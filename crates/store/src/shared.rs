@@ -23,10 +23,11 @@ use crate::guarded::Guarded;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
-/// Counts of the chunks in the driver, and the lock of the Series and Meta tables.
+/// Counts of the chunks in the driver, and a lock for metadata that flusher and upkeep both change.
 #[derive(Debug)]
 pub struct Metadata {
-    /// The flusher and the upkeep hold this lock while they change the Series and Meta tables.
+    /// The flusher and the upkeep hold this lock while they change the Series table or the row of these counts, and the flusher
+    /// while it marks a generation as flushed. Other rows of the Meta table do not need it.
     pub lock: tokio::sync::Mutex<()>,
     /// Chunks, bytes and records in the driver, by kind. Changed only under `lock`.
     pub stored: Guarded<[Stored; 3]>,

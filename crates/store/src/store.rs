@@ -131,12 +131,13 @@ impl Store {
     }
 
     /// Stores a batch. When this returns `Ok`, the batch is on disk. Series that a limit refused are not stored: the answer
-    /// counts them and names the first ones. On an error, no part of the batch is stored, with one exception: a batch without
-    /// origin that takes more than a quarter of the memory budget is stored in parts (`store/keep.rs`). Pass an `Arc` to keep a
-    /// copy for a repetition. An empty batch with an origin marks its frames as accepted.
+    /// counts them and names the first ones. On an error, no part of the batch is stored, with two exceptions. A batch without
+    /// origin that takes more than a quarter of the memory budget, or more bytes than a record of the journal may have, is stored
+    /// in parts (`store/keep.rs`). After `Io`, a restart may still find the batch in the journal. Pass an `Arc` to keep a copy
+    /// for a repetition. An empty batch with an origin marks its frames as accepted.
     ///
     /// Frames of one session may arrive in any order. A frame whose number is below the highest one is stored if its number
-    /// is a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
+    /// is in a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget, or
@@ -242,7 +243,7 @@ impl Store {
     /// reads may share it.
     ///
     /// # Errors
-    /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer
+    /// `Limit` when, by an estimate before they are decoded, there are more samples than `room`; `Version` for a chunk of a newer
     /// version. Unreadable samples are reported as damages.
     pub async fn read_samples(
         &self,
@@ -255,8 +256,8 @@ impl Store {
         read::samples::samples(&self.reader, series, range, windows, limits).await
     }
 
-    /// Like [`Store::read_samples`], for many series with few samples each. `None` if all series together have more than
-    /// `samples_max` samples, or if one of them has many chunks. Little memory is taken until this is known.
+    /// Like [`Store::read_samples`], for many series with few samples each. `None` if all series together have, by an estimate,
+    /// more than `samples_max` samples, or if a group of one of them has many chunks. Little memory is taken until this is known.
     ///
     /// # Errors
     /// Like [`Store::read_samples`], except `Limit`.
@@ -455,7 +456,7 @@ impl Store {
         if !self.reader.generations.read().may_stay(self.intake.options.stop_journal_bytes) {
             return self.flush().await;
         }
-        // Each flush writes this row, too, so a stop does not need it.
+        // Not necessary: each flush writes this row, too. So the stop succeeds without it.
         if let Err(error) = self.driver.put(vec![keys::clock_row(self.clock.latest())]).await {
             tracing::warn!(%error, "cannot store the time of the clock, the journals keep all records");
         }

@@ -8,8 +8,8 @@ pub enum Threads {
     /// Long work has its own threads, so that other tasks do not wait for it.
     #[default]
     Many,
-    /// All work runs on the thread of the caller. If time, randomness and disk are passed in too, a run on a runtime with
-    /// one thread can be repeated exactly.
+    /// Long work runs on the thread of the caller, and the writer of the journal is a task. If time, randomness and disk are
+    /// passed in too, a run on a runtime with one thread can be repeated exactly.
     One,
 }
 

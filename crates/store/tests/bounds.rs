@@ -78,7 +78,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         samples(name, &points)
     };
     assert_eq!(store.append(far("m", 900), None).await.unwrap(), Appended::Stored);
-    // With waiting records, and later with stored ones, 200 more chunks would exceed the limit.
+    // First the 900 records are in memory, then they are stored. In both cases, 200 more chunks would exceed the limit.
     for flushed in [false, true] {
         if flushed {
             store.flush().await.unwrap();
@@ -225,7 +225,7 @@ async fn the_failure_of_a_later_part_states_the_stored_parts_and_a_repetition_st
         disk: Arc::new(disk.clone()),
         ..Options::default()
     };
-    // A flush would remove a journal, which frees space.
+    // The driver is frozen while the disk is small, because a flush would remove a journal, which frees space.
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let bench = Bench::with(driver.clone(), options);
     let store = bench.open().await;

@@ -123,8 +123,8 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
     assert_eq!(told.iter().map(|(name, ..)| &**name).collect::<Vec<_>>(), ["b"]);
 }
 
-/// Queries a row after each possible single bit flip. No value is wrong. A missing value is always reported as a damage,
-/// and a damage is reported only if a value is missing.
+/// Reads a row of each kind with each possible single bit flip. No value is wrong. A missing value is always reported as a
+/// damage, and a damage is reported only if a value is missing.
 #[tokio::test]
 async fn one_flipped_bit_loses_at_most_its_row_and_never_silently() {
     let patient = Patient::new();

@@ -107,7 +107,7 @@ impl Inner {
         let mut part = vec![0; in_memory(PART_BYTES.min(*bytes - *at))];
         match file.read_exact_at(&mut part, *at) {
             Err(error) if is_damage(&error) => {
-                return Ok(Some(Read::Wrong(format!("{error} behind byte {at}"))));
+                return Ok(Some(Read::Wrong(format!("{error}, in the bytes from {at} on"))));
             }
             read => read.map_err(|e| Error::io("verify segment", &file_path(&self.path, *number), e))?,
         }

@@ -78,7 +78,7 @@ pub struct Detected {
     pub header: Vec<String>,
     /// Bytes before the first row of data: a byte order mark, and the header with its line feed and the blank rows before it.
     pub header_bytes: usize,
-    /// Number of rows up to the header. 0 if the file has no header.
+    /// Number of rows up to and including the header. 0 if the file has no header.
     pub header_rows: u64,
     /// Messages about choices that may be wrong, for example because another number format fits the head equally well.
     pub doubts: Vec<String>,
@@ -93,8 +93,8 @@ type Row = (usize, u64, Vec<String>);
 /// of the columns.
 ///
 /// # Errors
-/// If the first row is not UTF-8, the header or all rows are missing, or the header would be misread. If a setting cannot be
-/// detected; the error names the option that sets it. If a column of `given` does not exist.
+/// If the first row that is not blank is not UTF-8, the header or all rows are missing, or the header would be misread. If a
+/// setting cannot be detected; the error names the option that sets it. If a column of `given` does not exist.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));

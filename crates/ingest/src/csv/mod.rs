@@ -125,8 +125,8 @@ impl Csv {
     /// a name in the file. A long file without a column of names needs it.
     ///
     /// # Errors
-    /// If a column of the header cannot be a series; the error names the column. If a long file has neither a column of names
-    /// nor a name in `base`.
+    /// If a column of the header cannot be a series; the error names the column. If `base` has a name and the columns of a wide
+    /// file have names of their own. If a long file has neither a column of names nor a name in `base`.
     pub fn new(
         header: Vec<String>,
         dialect: Dialect,

@@ -41,7 +41,7 @@ impl Numbers {
             Some(separator) if whole.contains(separator) => ungroup(whole, separator, scratch)?,
             _ => scratch.push_str(whole),
         }
-        // If the comma is the decimal point, the number must not contain a point.
+        // Neither part may have another point or comma.
         let all_plain = |text: &str| text.bytes().all(plain);
         if !all_plain(scratch) || !fraction.is_none_or(all_plain) {
             return None;
@@ -64,7 +64,7 @@ fn named(cell: &str) -> Option<f64> {
 }
 
 /// Removes the separators. `None` if a group after the first does not have three digits, or if the first group starts with
-/// `0` or has more than three digits.
+/// `0` or does not have one to three digits.
 fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     for (nth, group) in whole.split(separator).enumerate() {
         let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };

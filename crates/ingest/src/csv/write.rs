@@ -26,8 +26,8 @@ pub(super) fn column(label: &str) -> String {
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
-/// Appends one row per sample. A reader gets the same numbers, but not always the same type and bits: whole numbers below
-/// 2^53 are read as floats, those from 2^53 to 2^63 as signed integers, and every NaN as the usual NaN.
+/// Appends one row per sample. A reader gets the same numbers, but not always the same type and bits: a `U64` or `I64` with an
+/// absolute value below 2^53 is read as a float, a larger `U64` below 2^63 as an `I64`, and every NaN as the usual NaN.
 pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
     let series = series(names, labels);
     for sample in samples {

@@ -7,7 +7,7 @@
 //! ```
 //! VictoriaMetrics exports and imports the first shape (docs.victoriametrics.com, "JSON line format"). Times are in
 //! milliseconds; NaN is `null`; infinities are `"Infinity"` and `"-Infinity"`. A line of entries has `entries` instead of
-//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape. It may have additional members, which
+//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape. A line may have additional members, which
 //! VictoriaMetrics ignores:
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;

@@ -6,7 +6,7 @@ fn decode(text: &str) -> Block {
     JsonLines::new(TimeZone::UTC).decode(text.as_bytes(), 0)
 }
 
-/// Records as `labels time value`.
+/// Expects these records, as `labels time value`, and no broken row.
 fn check(line: &str, expect: &[&str]) {
     let block = decode(line);
     assert_eq!(block.broken, vec![], "{line}");

@@ -16,8 +16,8 @@ pub(super) struct Gathering {
     samples: Vec<SampleSeries>,
     /// The series of each element of `samples`.
     order: Vec<SeriesIndex>,
-    /// A line with new series appends one run of elements to `samples`: one element for each new series. These are the
-    /// lengths of the runs.
+    /// A line with series that are new in this body appends one run of elements to `samples`: one element for each new
+    /// series. These are the lengths of the runs.
     runs: Vec<usize>,
     entries: Vec<EntrySeries>,
     entry_slots: HashMap<SeriesIndex, usize>,

@@ -92,7 +92,7 @@ fn doubt_small(time: i64) -> Option<String> {
     ))
 }
 
-/// Parses the names of versions 1 and 2 of InfluxDB's HTTP API.
+/// Parses the names of units in InfluxDB's HTTP API, version 1 or 2.
 impl FromStr for Precision {
     type Err = String;
 

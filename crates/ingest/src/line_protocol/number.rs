@@ -83,8 +83,8 @@ pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     number.filter(|_| digits > 0).map(|number| (number, digits))
 }
 
-/// Parses eight digits at once: adds neighbours in pairs, then in fours, then in eights (Lemire, "Quickly parsing eight
-/// digits", 2018).
+/// Parses eight digits at once: joins neighbours to numbers of two digits, then of four, then of eight (Lemire, "Quickly
+/// parsing eight digits", 2018).
 #[inline]
 fn eight_digits(bytes: [u8; 8]) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;

@@ -18,7 +18,7 @@ impl Places {
     }
 
     fn first(hash: u64, mask: usize) -> usize {
-        // Uses the lower bits. Truncation on a 32-bit machine does not matter.
+        // The conversion cannot fail, because the result is at most `mask`.
         usize::try_from(hash & mask as u64).unwrap_or_default()
     }
 

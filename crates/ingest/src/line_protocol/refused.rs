@@ -1,6 +1,6 @@
 //! Which line was refused, and why?
 
-/// One line that was refused, with all its fields.
+/// One line that was refused. None of its fields is kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct Refused {

@@ -64,7 +64,7 @@ struct LineBegan {
 #[derive(Debug)]
 struct Head {
     bytes: Box<[u8]>,
-    /// The tags, as soon as a second series shares them. Most heads have one series.
+    /// The tags, once the head has a second series: all series but the first share them. Most heads have one series.
     tags: Option<Arc<Labels>>,
     /// The head that followed this head the last time. It predicts the next head.
     next: HeadIndex,
@@ -86,7 +86,8 @@ const ENTRY_BYTES: usize = 240;
 /// series has its own list of values. A line that creates a head and a series takes 350 to 900 bytes, depending on its length
 /// and on the number of lines (`tests/peak.rs`).
 const NEW_BYTES: usize = 320;
-/// The first keys of a shape are compared one by one. Their series are not in the hash table, because most heads have few.
+/// The first keys of a shape are compared one by one. Their series are not in the hash table, because most shapes have only a
+/// few keys.
 const KEYS_COMPARED: usize = 8;
 /// Limit on the label bytes of all new series of one line. These labels are written out to be hashed, so the
 /// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.

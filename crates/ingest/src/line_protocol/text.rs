@@ -25,7 +25,7 @@ pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
 /// Limit on the number of characters of the input that an error shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
-/// The beginning of some input in quotes.
+/// Puts the beginning of some input into quotes.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..4 * SHOWN_CHARS_MAX).unwrap_or(bytes));
     let begin: String = text.chars().take(SHOWN_CHARS_MAX).collect();

@@ -8,7 +8,7 @@
 //! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and "Exposition formats" of
 //! Prometheus. In the format of Prometheus, times are whole milliseconds and counters need no `_total`. Types are not stored. A
 //! sample that does not match its declared type is refused, because its meaning would be unclear. A sample without a
-//! time gets the given time.
+//! time gets the time `now` of [`OpenMetrics::new`].
 
 mod exposition;
 mod line;

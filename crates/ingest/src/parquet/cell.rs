@@ -138,7 +138,7 @@ fn logical_kind(logical: &LogicalType, physical: Type) -> Option<Kind> {
 /// Reads the cells of one column of one row group.
 pub struct CellReader {
     kind: Kind,
-    /// Limit on the rows of one call of the decoder. The callers of `read` observe it.
+    /// Limit on the rows of one call of the decoder. The callers of `read` must not ask for more rows.
     step: usize,
     levels: i16,
     reader: ColumnReader,

@@ -185,7 +185,8 @@ impl Names<'_> {
         (0..self.columns.len()).filter(fits).collect()
     }
 
-    /// The remaining columns, without the row numbers that pandas writes. For a wide file, only columns of texts.
+    /// The remaining columns, without the row numbers that pandas writes. For a wide file, only columns of texts, bytes and
+    /// UUIDs.
     fn labels(&mut self, time: usize, shape: &Shape) -> Vec<(usize, String)> {
         let mut out = Vec::new();
         let mut named = false;

@@ -17,7 +17,7 @@ use crate::rows::{At, Block, Broken, shown};
 /// Limits on the remembered label sets: their number and their bytes. Above either limit all are discarded.
 const KNOWN_MAX: usize = 100_000;
 const KNOWN_BYTES_MAX: usize = 32 << 20;
-/// A block ends when its records and the texts of its broken rows take this much memory.
+/// A block ends when its records, label sets and broken rows take more memory than this.
 const BLOCK_BYTES: usize = 64 << 20;
 /// Limit on the texts of a broken row that is written out for correction.
 const ROW_TEXT_BYTES_MAX: usize = 4 << 20;

@@ -127,7 +127,7 @@ impl Session {
         self.dictionary.define(body)
     }
 
-    /// Record types that were defined since the last call.
+    /// Valid record types that were defined since the last call. Above a limit (`dict.rs`), further ones are omitted.
     pub fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
         self.dictionary.take_record_types()
     }

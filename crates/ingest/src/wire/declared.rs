@@ -18,7 +18,7 @@ use crate::reader::{Flaw, Reader};
 pub(super) mod flag {
     pub const CONTEXT: u8 = 1;
     pub const NULLS: u8 = 2;
-    /// The same bit as in the flags of a segment.
+    /// This bit and the next one are the same as in the flags of a segment.
     pub const TRACE_FULL: u8 = 4;
     pub const TRACE_OF_SEGMENT: u8 = 8;
     pub const ALL: u8 = 15;

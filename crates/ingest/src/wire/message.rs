@@ -211,10 +211,11 @@ pub enum ErrorCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame {
     Welcome(Welcome),
-    /// Every frame up to this number is durable.
+    /// Every frame up to this number is durable, or was refused as a whole.
     Ack(u64),
     Reject(Reject),
-    /// The server is out of capacity. The client should expect no ACK for this time, ms.
+    /// The server lacks memory, or the client is above the rate of its token. The client should expect no ACK for this time,
+    /// ms.
     Wait(u64),
     /// The server's clock, ns.
     Pong(i64),

@@ -1,6 +1,7 @@
 //! Who sends? HELLO may have a token that authenticates the client (`docs/format/wire.md`).
 //!
-//! Step after: `crates/server/src/listen/greeting.rs` finds the token by its hash among the tokens of the server.
+//! Step after: `crates/server/src/listen/greeting.rs` passes the token to the gate (`access/`), which finds it by its hash
+//! among the tokens of the server.
 
 use std::fmt;
 

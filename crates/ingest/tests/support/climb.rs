@@ -73,7 +73,7 @@ impl std::fmt::Display for Ratio {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { times, peak, body } = self;
         if *body == 0 {
-            return write!(out, "no body of {RATIO_BODY_BYTES_MIN} bytes");
+            return write!(out, "no body has {RATIO_BODY_BYTES_MIN} bytes or more");
         }
         write!(out, "peak {peak} bytes for a body of {body}: {times:.1} times the body")
     }

@@ -165,10 +165,11 @@ impl Checker {
     fn damaged_fact(&self, place: Place, damaged: &Damaged) -> Verdict {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
         let (loss, effect) = match (&**partition, &**clustering) {
-            // If no other row has the labels, `finish` reports the records separately.
-            _ if *table == Table::Series => {
-                (Loss::Derivable, "the labels of its series are lost, unless another row has them")
-            }
+            // If neither another row nor a journal has the labels, `finish` reports the records separately.
+            _ if *table == Table::Series => (
+                Loss::Derivable,
+                "the labels of its series are lost, unless another row or a journal has them",
+            ),
             (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
                 (Loss::Derivable, "nothing is lost: other rows have the same facts")
             }

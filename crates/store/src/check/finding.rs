@@ -258,7 +258,7 @@ pub struct Findings {
 pub struct LostTotals {
     /// Number of lost samples, entries and completed calls.
     pub records: [u64; 3],
-    /// Number of places with an unknown number of lost records.
+    /// Number of findings that do not state the number of lost records.
     pub unknown: u64,
 }
 
@@ -336,7 +336,7 @@ pub struct PlacedRow {
     pub needed: bool,
     /// Whether the key matches the checksum of an index or of the row.
     pub is_key_certain: bool,
-    /// A sound row that is not needed may have no bytes.
+    /// A sound row that is not needed may come without its key and value.
     pub row: Scanned,
 }
 

@@ -113,7 +113,7 @@ impl Journals {
         self.headers().next().map(|header| header.store)
     }
 
-    /// The time when a generation began; `None` if its header cannot be read.
+    /// The time when a generation began; `None` if there is no journal of it with a readable header.
     pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
         Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
     }

@@ -17,7 +17,7 @@ use crate::recover::{Facts, each_row};
 use crate::upkeep::tombstones_scan;
 use crate::{Error, ErrorKind};
 
-/// Contents of the Meta and Series tables, and the keys of the Chunks table.
+/// What a check of single rows needs to know of the Meta and Series tables, and the keys of the Chunks table.
 pub struct Known {
     pub facts: Facts,
     /// The highest generation in the rows of sessions.

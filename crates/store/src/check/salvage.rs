@@ -37,7 +37,7 @@ pub struct Salvage {
     pub store: u128,
     /// Generations of the copied journals, and the number of acknowledged bytes in each.
     live: Vec<Older>,
-    /// Numbers of records in the copied journals, by kind.
+    /// Numbers of records by kind in the copied journals of generations that were not flushed.
     pub records: [u64; 3],
 }
 

@@ -81,8 +81,8 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// Sets the number of operations after which all operations fail, as if the process had ended. The first append that fails
-    /// writes half of its bytes.
+    /// Sets the number of writing operations after which all further ones fail, as if the process had ended. Reads still work.
+    /// The first append that fails writes half of its bytes.
     pub fn set_operations(&self, operations: u64) {
         self.0.half_done.store(false, Ordering::SeqCst);
         self.0.operations.store(operations, Ordering::SeqCst);

@@ -14,8 +14,8 @@ use super::order::Ranks;
 /// possible.
 const GROUP_MEMBERS_MIN: usize = 8;
 /// With fewer samples of each series, the row of a small group costs more than the samples in it. With one sample, a row of one
-/// series takes about 100 bytes, and a row of 64 series takes about 6 bytes per series. All series with the same times then
-/// share groups, regardless of their labels.
+/// series takes about 100 bytes, and a row of 64 series takes about 6 bytes per series. Series with so few samples therefore
+/// share groups with all series that have the same times, regardless of their labels.
 const GROUP_SAMPLES_MIN: usize = 16;
 
 /// Summary of the times of a series. Two series with different times may have equal summaries. Such a collision only

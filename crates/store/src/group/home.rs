@@ -27,7 +27,7 @@ pub struct Share {
     pub members: Vec<(u16, u32)>,
 }
 
-/// A group without a series row.
+/// A new group, and the series row to write for it.
 pub struct NewGroup {
     pub id: SeriesId,
     pub members: Vec<u32>,

@@ -48,8 +48,8 @@ pub struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// The range to read. It is the requested range, extended at both ends by the largest distance that a time may have
-    /// been moved.
+    /// The range to read: the requested range, extended at both ends by twice the limit on moves of times, because a sample there
+    /// may have been moved out of the range, or may be a copy of such a sample.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
@@ -82,7 +82,7 @@ enum Source {
 #[derive(Clone, Copy, Debug)]
 struct Column {
     member: u16,
-    /// Approximate number of samples in the range.
+    /// Estimated number of samples in [`Question::reach`].
     count: usize,
     /// `None` if statistics cannot replace the samples.
     summary: Option<Summary>,
@@ -350,8 +350,8 @@ impl Plan {
     }
 }
 
-/// Divides the samples in memory at the ends of the chunks. So whether a chunk is decoded depends on the samples within it, not
-/// on the other samples in memory, which depend on the range of the question.
+/// Divides the samples in memory at the start and the end of each chunk. So whether a chunk is decoded depends on the samples in
+/// memory between these, not on the others, which depend on the range of the question.
 fn divide_open(candidates: &mut Vec<Candidate>) {
     let (open, chunks): (Vec<_>, Vec<_>) =
         candidates.iter().partition(|candidate| matches!(candidate.source, Source::Open(_)));

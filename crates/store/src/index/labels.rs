@@ -61,7 +61,7 @@ pub fn labels_of_all(
     Some(all)
 }
 
-/// The labels, apart from the name, that adjacent series have in common, such as the tags of a line in line protocol.
+/// All labels except the name, if adjacent series differ only in their name, such as the fields of a line in line protocol.
 #[derive(Default)]
 struct Common<'i> {
     /// Numbers of the pairs before and after the name of the last series.

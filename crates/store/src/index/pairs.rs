@@ -43,7 +43,7 @@ impl Pairs {
         pair.map_or(("", ""), |pair| (&pair.name, &pair.value))
     }
 
-    /// Like [`Pairs::get`], without copies of the texts.
+    /// Like [`Pairs::get`], but shares the texts, so that the caller can keep them without a copy.
     pub fn shared(&self, number: PairNumber) -> (Arc<str>, Arc<str>) {
         let pair = self.pairs.get(number as usize).and_then(Option::as_ref);
         pair.map_or_else(|| ("".into(), "".into()), |pair| (pair.name.clone(), pair.value.clone()))

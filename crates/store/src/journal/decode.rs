@@ -19,7 +19,7 @@ use super::format::{
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
 
-/// Definitions of one kind. `None` if the record with the definition is damaged.
+/// Definitions of one kind, by number; `None` for a definition that was lost with its record.
 type Table<T> = Vec<Option<T>>;
 
 /// State of one file: the definitions of all records read so far.

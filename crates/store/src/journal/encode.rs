@@ -1,8 +1,8 @@
 //! Encodes a checked batch as one journal record.
 //!
-//! The first record that uses a series, an operation or a text defines it for the rest of the file. The definitions are
-//! repeated once as protection against damage ([`Encoder::end_group`]). The encoder remembers the definitions in the file. When a
-//! write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
+//! The first record that uses a series, an operation or a text defines it for the rest of the file. As protection against damage,
+//! the definitions of a record are repeated once when a later record follows ([`Encoder::end_group`]). The encoder remembers the
+//! definitions in the file. When a write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
 //!
 //! Path of one record. Before: `commit.rs` passes a checked batch. After: `writer.rs` makes it durable.
 

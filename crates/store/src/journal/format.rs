@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub const MAGIC: [u8; 8] = *b"tachojnl";
 pub const VERSION: u16 = 3;
-/// Files of this version have one header of 48 bytes, no marks, and no repeated definitions.
+/// Files up to this version have one header of 48 bytes, no marks, and no repeated definitions.
 pub const VERSION_SINGLE: u16 = 2;
 /// Files of this version have the labels of a series as one string.
 pub const VERSION_WHOLE_LABELS: u16 = 1;

@@ -17,11 +17,12 @@ const STEP_BYTES: usize = 16;
 
 /// Factors by scale.
 const FACTORS: [f64; 4] = [1.0, 10.0, 100.0, 1_000.0];
-/// The scale of values whose bits are the numbers.
+/// The scale of a series whose numbers are the bits of the values.
 const BITS: u8 = 4;
 /// Floats below this magnitude represent each integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// A word is a value as 64 bits.
 #[derive(Debug)]
 pub struct Words(Box<[u8]>);
 

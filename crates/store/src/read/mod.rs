@@ -56,11 +56,11 @@ impl Reader {
     }
 }
 
-/// The records of one series in memory, at one moment.
+/// What a read found in the generations in memory, at one moment.
 pub struct InMemory<T> {
-    /// The first generation in memory. `parts` contains this and later generations.
+    /// The first generation in memory, or the next one if there is none.
     pub oldest: u64,
-    /// Records by generation, in order.
+    /// The results for the generations that have any, in order of generations.
     pub parts: Vec<T>,
 }
 

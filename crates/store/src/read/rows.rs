@@ -24,7 +24,7 @@ pub struct Found {
     pub key: ChunkKey,
     /// Overhang of the times of its samples.
     pub overhang: Overhang,
-    /// The whole chunk or the requested parts. For a damaged row, its usable rest. A chunk has its own checksums.
+    /// The whole chunk or the requested parts. For a damaged row, the rest that may be a chunk, which has its own checksums.
     pub chunk: Bytes,
     /// Size of the whole chunk, bytes.
     pub whole: usize,
@@ -136,7 +136,8 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
 }
 
 /// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past
-/// the end of the row, because all rows that replace it start before its end. Rows of the rarer span classes come last.
+/// the end of the row, because every merge that replaces it has a row that starts at this end or before it. Rows of the rarer
+/// span classes come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),

@@ -39,7 +39,7 @@ const SHORT_ROWS_MAX: usize = 4;
 /// Largest number of values that are decoded on the calling thread. Decoding so many values takes about 200 us. For
 /// fewer values, moving to another thread would take a large part of that time.
 const VALUES_INLINE_MAX: usize = 1 << 16;
-/// Values per thread when several threads decode a unit.
+/// Least number of values per thread when several threads decode.
 const VALUES_A_THREAD: usize = 1 << 16;
 /// Parts of the columns per thread, and the least number of columns of a part.
 const PARTS_A_THREAD: usize = 4;
@@ -112,8 +112,8 @@ pub async fn samples(
 }
 
 /// Like [`samples`], for series with few stored rows and few samples in memory. `None` if a group has more than
-/// [`SHORT_ROWS_MAX`] rows of one span class, or if all series together have more than `samples_max` samples. The read then ends
-/// early, so that it takes little memory.
+/// [`SHORT_ROWS_MAX`] rows of one span class, or if all series together have, by an estimate, more than `samples_max` samples.
+/// The read then ends early, so that it takes little memory.
 pub async fn short_samples(
     reader: &Reader,
     series: &[SeriesId],

@@ -34,7 +34,7 @@ pub struct Sealed {
     pub rows: Vec<Row>,
     /// Number of samples, entries, or completed calls in the chunks.
     pub records: u64,
-    /// Number of samples that are not in the chunks because later samples have the same times.
+    /// Number of samples that are not in the chunks because samples that arrived later have the same times.
     pub replaced: u64,
 }
 

@@ -66,7 +66,7 @@ impl TrustedClock {
         self.trusted.latest(&*self.wall)
     }
 
-    /// The current jump, if it is not trusted.
+    /// The current jump; `None` if the wall clock is trusted.
     pub fn jump(&self) -> Option<Jump> {
         self.trusted.jump(&*self.wall)
     }
@@ -114,7 +114,7 @@ impl Trusted {
         state.latest.map_or(now, |latest| now.max(expected(latest, (self.since_boot)())))
     }
 
-    /// The current jump, if it is not trusted.
+    /// The current jump; `None` if the wall clock is trusted.
     pub fn jump(&self, clock: &dyn Clock) -> Option<Jump> {
         self.now(clock);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).jump

@@ -67,7 +67,7 @@ pub async fn delete(
     Ok(deleted)
 }
 
-/// Number of series that all matchers accept, by kind. Patterns may take long, so the selection stops when the caller
+/// Number of series that all matchers accept, by kind. Patterns may take seconds, so the selection stops when the caller
 /// stops waiting.
 async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let upkeep = Arc::clone(upkeep);

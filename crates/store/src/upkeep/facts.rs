@@ -51,8 +51,8 @@ impl Facts {
 pub enum State {
     #[default]
     Sound,
-    /// The row must be rewritten: a deletion masks a part of it, some members are expired, or its resolution is too high
-    /// for its age.
+    /// The row must be rewritten: a deletion may mask records of it, some of its members are expired, or its resolution is too
+    /// high for its age.
     Due,
     /// All of its records are expired.
     Expired,

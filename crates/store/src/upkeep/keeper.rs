@@ -124,7 +124,8 @@ impl Keeper {
 
     async fn merge_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
-        // Includes the fresh chunks. Chunks that are not completely flushed are given back.
+        // The jobs take the fresh chunks with them. If a job skips rows of a generation that is not completely flushed, its
+        // chunks count as fresh again.
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);

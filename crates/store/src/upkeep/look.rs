@@ -226,7 +226,8 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     if seen.rest.is_none() {
         let on = |next: Next| match choice::resumes(&all, job.stretch.floor(), next, aim.ordered) {
             Some(from) => Stretch::From(from),
-            // Unreadable rows separate overlapping rows. These rows stay unchanged.
+            // All rows of the window overlap and were not merged, usually because an unreadable row is between them. They stay
+            // unchanged.
             None => Stretch::Past { from: next.start, reached: floor.saturating_sub(1) },
         };
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
@@ -319,12 +320,12 @@ fn divides(unread: Timestamp, a: &Known, b: &Known) -> bool {
     (a.facts.key.start..=b.facts.key.start).contains(&unread)
 }
 
-/// The time after all records of these rows.
+/// The time after the reach of all these rows.
 fn floor_after(part: &[Known]) -> Timestamp {
     part.iter().map(|row| row.facts.reach().end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
 }
 
-/// Moves the end of a merge that ends early to the end of a downsampling step, because a step is downsampled as a whole.
+/// Moves the end of a merge that ends early back to the end of a downsampling step, because a step is downsampled as a whole.
 /// Rows that start after the new end are left out.
 fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);

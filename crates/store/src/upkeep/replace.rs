@@ -28,7 +28,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Limit on rows per call of delete.
 const DELETES: usize = 1_000;
-/// Attempts of a delete. The waits between them take 6 to 13 s by default; other work waits during that time.
+/// Attempts of a delete. The waits between them take 6 to 13 s by default; other work of the upkeep waits during that time.
 const DELETE_ATTEMPTS: u32 = 8;
 
 /// Applies the replacements. `tombstone` is the last tombstone known when the replacements were computed. `gate` prevents new

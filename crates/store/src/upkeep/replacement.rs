@@ -34,7 +34,7 @@ pub struct RowReplacement {
     pub after: Stored,
     /// Samples replaced by later samples with the same time.
     pub samples_replaced: u64,
-    /// Number of rows with only expired records.
+    /// Number of replaced rows with only expired records.
     pub expired: u64,
     /// How often the values of each series changed and fell, in samples that were not counted before (`lives.rs`).
     pub moved: Vec<(SeriesId, Movement)>,

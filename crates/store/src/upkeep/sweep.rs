@@ -21,7 +21,7 @@ use crate::index::{self, Index};
 use crate::mutation::Mutation;
 use crate::policy::Policy;
 
-/// Every partition that may have chunks.
+/// Every partition that may have chunks, except those with unreadable labels, which are not in the index.
 pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
     let index = index.read();
     let samples = index.groups().map(|group| Partition { kind: Kind::Sample, id: index.group(group).id });
@@ -96,7 +96,7 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
 
 /// Applies the deletions that cover only flushed generations and are not in `tried`. Removes those without remaining
 /// records. Adds the others to `tried`, so that they are skipped until the next sweep: some of their records cannot be read,
-/// and an earlier retry would not help.
+/// and an earlier retry would not help. If a job fails, removes none and adds none.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
     let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);

@@ -19,7 +19,7 @@ pub const TOMBSTONES: &[u8] = b"tombstones";
 /// Limit on pending deletions. Each read checks all of them.
 const TOMBSTONES_MAX: usize = 1_000;
 /// Limits on the compiled patterns of pending deletions, and on their states. Their automata stay in memory until the
-/// deletions are done, and take about 50 MB. Each thread that uses them takes at most 0.65 MB of cache per pattern,
+/// deletions are done, and take at most about 50 MB. Each thread that uses them takes at most 0.65 MB of cache per pattern,
 /// about 40 MB. Deletions that an earlier version accepted may exceed these limits. They remain in force, and count
 /// towards the limits.
 const PATTERNS_MAX: usize = 64;
@@ -287,7 +287,7 @@ mod tests {
             all.add(tombstone(id, MatchOp::Regex, "a.*b"));
         }
         full("limit of 64 patterns of deletions", &all, MatchOp::Regex, "b.*");
-        // A matcher without a pattern does not count.
+        // A matcher without a compiled pattern does not count: `a|b` is compared as two texts.
         for id in all.next_id()..=TOMBSTONES_MAX as u64 {
             fits(&all, MatchOp::Regex, "a|b");
             all.add(tombstone(id, MatchOp::Equal, "a"));

@@ -2,9 +2,9 @@
 //!
 //! The seed determines everything except the scheduling of threads and timers: batches of four senders, repetitions, flushes,
 //! merges, deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any driver call
-//! and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain maps: exactly
-//! once, every acknowledged record that was not deleted, expired or removed by downsampling. Of samples with equal times, the
-//! last one counts.
+//! and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain maps: every
+//! acknowledged record exactly once, unless it was deleted, expired or removed by downsampling. Of samples with equal times,
+//! the last one counts.
 //!
 //! This file and `conformance/mod.rs` use each other: the simulation is one case of that suite, and it opens drivers with
 //! the suite's types.
@@ -286,7 +286,7 @@ impl World {
         self.faulty.set_quiet(true);
     }
 
-    /// Drops the store without closing it, and opens it again. In half of the cases, first appends garbage to the last journal.
+    /// Drops the store without closing it, appends garbage to the last journal in half of the cases, and opens the store again.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();

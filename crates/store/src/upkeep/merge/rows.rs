@@ -56,7 +56,7 @@ pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
 /// How new chunks are cut and encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutting {
-    /// Approximate number of records per chunk.
+    /// Approximate number of times (of samples), or limit on entries, per chunk. Not used for executions.
     pub records: usize,
     /// Chunks that end before this time are not expected to grow. Lossy reductions, which are done once, are applied to
     /// them.

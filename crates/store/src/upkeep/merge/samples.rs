@@ -18,7 +18,7 @@ use super::picks::{Picks, Ranked, Run, pick};
 use super::rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed};
 use crate::group::resent::{Moved, Timed, recognise};
 
-/// A source with decoded times. Its values are decoded when they are needed.
+/// A source. Its decoded times are in a [`Ranked`]; its values are decoded when they are needed.
 struct Opened<'a> {
     /// Index of the source among all sources.
     place: usize,

@@ -52,7 +52,10 @@ final class Steady {
         System.out.println("requests " + count);
     }
 
-    /** Makes a recursion slowly, down to the given depth and back. */
+    /**
+     * Recurses slowly, down to the given depth and back. After a line on standard input, recurses
+     * again, to depth 3.
+     */
     static void recursion(int depth) throws Exception {
         System.out.println("result " + Slow.down(depth));
         waitUntilTold();
@@ -80,7 +83,7 @@ final class Steady {
         }
     }
 
-    /** Loads a class when a line arrives. */
+    /** Loads a class when a line arrives, and ends when another line arrives. */
     static void later() throws Exception {
         System.out.println("ready");
         waitUntilTold();

@@ -13,9 +13,9 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Loads the agent's own classes, including Byte Buddy, from {@code inst/} in the agent's jar. Its
- * parent is the platform loader. The program cannot see these classes, and they cannot see those of
- * the program, so their versions cannot conflict.
+ * Loads the agent's own classes, including Byte Buddy, from {@code inst/} in the agent's jar. The
+ * parent of this loader is the platform loader. The program cannot see these classes, and they
+ * cannot see those of the program, so their versions cannot conflict.
  */
 final class InsideClassLoader extends ClassLoader {
     static {

@@ -84,8 +84,8 @@ class AggregateIT {
     }
 
     /**
-     * Checks that the last bucket of each operation equals its count, that no bucket is less than
-     * the one before, and that an operation with calls has a sum above 0.
+     * Checks, for each pair of operation and caller, that the last bucket equals the count, that no
+     * bucket is less than the one before, and that the sum is above 0 if there are calls.
      */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
@@ -298,7 +298,7 @@ class AggregateIT {
             assertNull(server.fault);
             Decoder got = server.decoder();
             double ratio = last(got, "tacho_agent_overhead_ratio", "none", "");
-            // The overhead is an estimate. On a busy machine the calibrated costs of calls are too
+            // The overhead is an estimate: on a busy machine the measured costs of a call may be too
             // high.
             assertTrue(ratio > 0 && ratio < 5, "ratio " + ratio);
             double record = last(got, "tacho_agent_call_seconds", "mode", "record");

@@ -18,8 +18,8 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * Faults of the server and wrong settings do not change the program. The agent logs one line and
- * sends again when it can.
+ * Faults of the server and wrong settings do not change the program. The agent logs each fault
+ * once, and sends again when it can.
  */
 class FaultIT {
     /** Number of calls in one request of the program. */
@@ -427,7 +427,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void sigtermDoesNotWaitForADeadServer(int jdk) throws Exception {
+    void sigtermEndsAProgramWhoseServerDoesNotAnswer(int jdk) throws Exception {
         for (WireServer.Mode mode :
                 new WireServer.Mode[] {WireServer.Mode.SILENT, WireServer.Mode.DEAF, null}) {
             try (WireServer server = new WireServer()) {

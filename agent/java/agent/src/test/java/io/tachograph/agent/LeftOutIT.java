@@ -177,8 +177,8 @@ class LeftOutIT {
     }
 
     /**
-     * Declared records are always kept. Declared records in a recorded trace have the ids of the
-     * trace.
+     * Checks that all declared records have arrived: those in recorded traces with the id of the
+     * trace, all others without one.
      */
     private static void assertNoted(Decoder got, long rare, long kept) {
         List<Declared> noted =

@@ -98,7 +98,7 @@ class MemoryIT {
                     program(jdk, "handing", count).with("TACHO_SERVER", server.address()).run();
             assertNull(server.fault);
             long added = bytes(program) - bare(jdk, "handing", count);
-            // The agent itself, its class data and the rings of the calibration take about 3 MiB.
+            // The agent itself and its class data take about 3 MiB.
             assertTrue(added < count * 1_024 + (8 << 20), () -> added + " bytes more");
         }
     }

@@ -380,7 +380,7 @@ class SwitchIT {
                         .run(null, null, null, "--release", "17", source.toString());
         assertEquals(0, result, "the compiler's result");
         for (Path made : List.of(folder, source, folder.resolve(name + ".class"))) {
-            made.toFile().deleteOnExit(); // in reverse order of creation
+            made.toFile().deleteOnExit(); // the JVM deletes the last one first, and the folder last
         }
         return folder;
     }

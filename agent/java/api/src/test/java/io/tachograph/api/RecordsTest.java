@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 
 import java.nio.file.Path;
 
-/** Generated code without an agent, with an agent, and with an agent that is attached later. */
+/** Generated code without an agent, and with an agent that is attached later. */
 class RecordsTest {
     private static final Path AGENT = Path.of("../bootstrap/target/classes");
 

@@ -24,7 +24,8 @@ final class BufferPool {
     private final AtomicInteger made = new AtomicInteger();
 
     /**
-     * {@code System.nanoTime()} at the end of the latest pause, never 0; 0 before the first pause.
+     * {@code System.nanoTime()} at the end of the latest pause, as an odd number; 0 if there was no
+     * pause.
      */
     private volatile long shortUntil;
 

@@ -4,9 +4,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A call that may begin on one thread and end on another. After its thread has left it, it holds no
- * buffer. There are two kinds. A thread may leave its outermost call, such as a request that is
- * answered later ({@link Recorder#leave}). Or a thread only begins a call, such as a request whose
- * answer is a promise ({@link Recorder#begin}).
+ * buffer. There are two kinds. First: a thread leaves its outermost call, such as a request that is
+ * answered later ({@link Recorder#leave}). Second: a thread only begins a call, such as a request
+ * whose answer is a promise ({@link Recorder#begin}).
  *
  * <p>The segment of the call is known when the thread leaves the call. When any thread ends the
  * call, the sender writes the last part of that segment. A call that never ends costs only this

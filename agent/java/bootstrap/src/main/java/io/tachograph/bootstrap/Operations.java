@@ -90,8 +90,8 @@ public final class Operations {
     }
 
     /**
-     * Callers also read this without the lock. After the bound is reached, new names still arrive,
-     * and no thread of the program may wait for the lock.
+     * {@link #id} calls this without the lock, {@link #create} with it. New names still arrive
+     * after a bound is reached; the threads of the program must not wait for the lock then.
      */
     private boolean isFull(int kind) {
         return count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax;

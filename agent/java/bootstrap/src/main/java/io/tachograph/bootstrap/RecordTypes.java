@@ -160,8 +160,8 @@ public final class RecordTypes {
 
     /**
      * Counts a record of the type {@code name} that could not be created. For the first such record
-     * of each type, the class name of the exception is kept, not the exception itself, because that
-     * would keep the program's classes in memory.
+     * of each type, the class name of the exception is kept, not the exception itself, because an
+     * exception would keep the program's classes in memory.
      */
     public void failed(String name, Throwable thrown) {
         try {

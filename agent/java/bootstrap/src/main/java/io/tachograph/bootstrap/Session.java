@@ -7,10 +7,10 @@ import java.security.SecureRandom;
 
 /**
  * The identity of one run of this process, 16 bytes. The ids of all spans of this process, and of
- * the traces that begin in it, are derived from the session (wire.md, DATA, segment). So these ids
- * are not generated at random, and a segment has its number in their place. The session itself is
- * derived from a secret (wire.md, HELLO): ids are public, and a client that knows them must not be
- * able to send in the name of this process.
+ * the traces that begin in it, are derived from the session (wire.md, DATA, segment). So no random
+ * numbers are needed for these ids, and a segment is sent with its number instead of its ids. The
+ * session itself is derived from a secret (wire.md, HELLO): ids are public, and a client that knows
+ * them must not be able to send in the name of this process.
  */
 public final class Session {
     /** Prefix of sessions that are derived from a secret: "tach". */

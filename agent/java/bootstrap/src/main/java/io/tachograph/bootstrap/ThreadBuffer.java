@@ -34,7 +34,7 @@ public final class ThreadBuffer extends Ring {
     private static final long BLOCK_STEP_NANOS = 100_000;
 
     /**
-     * Slot of the buffer that all threads without a buffer share. This buffer has no state: the
+     * Slot of the placeholder that all threads without their own buffer share. It has no state: the
      * state of such a thread is in {@link Bufferless}.
      */
     static final int UNASSIGNED = -1;
@@ -48,7 +48,7 @@ public final class ThreadBuffer extends Ring {
     /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
-    // Written by the thread that holds the buffer, except `givenUp`.
+    // Written by the thread that holds the buffer, and after its end by `reset`; except `givenUp`.
 
     /**
      * {@link #enter} calls {@link #admit} when head + depth reaches this value. It has the lowest
@@ -59,8 +59,8 @@ public final class ThreadBuffer extends Ring {
     int depth;
     private int calls;
 
-    // Number (upper half) and operation (lower half) of each open call. In a trace that the gate
-    // excluded: only the operation.
+    // Number in the segment (upper half) and operation (lower half) of each open recorded call. In
+    // a trace that the gate excluded: the operation of each open call.
     private long[] open;
 
     private long segment;
@@ -75,8 +75,8 @@ public final class ThreadBuffer extends Ring {
     private int leftOutNumber;
 
     /**
-     * Number of an unrecorded call that the sender has given up: it no longer suppresses its
-     * callees. Written by the sender.
+     * Serial number of the latest unrecorded call that the sender has given up: it no longer
+     * suppresses its callees. Only the sender writes this field.
      */
     private volatile int givenUp;
 
@@ -106,8 +106,8 @@ public final class ThreadBuffer extends Ring {
      * @param home the set to which the buffer belongs
      * @param slot position in its pool, or {@link #UNASSIGNED}, {@link #NOT_LENT}
      * @param words size of the ring, a power of two; 0 creates a buffer that drops everything
-     * @param borrowed true if the buffer is returned at the end of each outermost call (virtual
-     *     threads)
+     * @param borrowed true if a virtual thread or a {@link HandedCall} gets the buffer for one
+     *     outermost call at a time; false if a platform thread keeps it
      */
     ThreadBuffer(Buffers home, int slot, int words, boolean borrowed) {
         super(home, words);
@@ -247,7 +247,7 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * Waits for space under the policy {@code block}, at most {@code block_max}. After a wait
-     * without success, no call waits until there is space again.
+     * without success, calls are dropped without a wait until there is space again.
      */
     private boolean block() {
         long until = System.nanoTime() + home.blockNanos();
@@ -315,7 +315,7 @@ public final class ThreadBuffer extends Ring {
         return true;
     }
 
-    /** Runs after the exit of an outermost call. */
+    /** Runs when the outermost call has ended or has left this thread. */
     private void end() {
         segment++;
         calls = 0;
@@ -343,7 +343,7 @@ public final class ThreadBuffer extends Ring {
             home.leftOutEnds(call);
         } else if (call < 0) {
             if (-call > skipped) {
-                return; // the exit belongs to a call that was given up
+                return; // the call already counts as ended, for example because it was given up
             }
             skipped = -call - 1;
             if (skipped == 0) {
@@ -436,7 +436,7 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Ends the part of the outermost call on this thread. The call itself continues.
+     * Ends the part of the outermost call that runs on this thread. The call itself continues.
      *
      * @return false if the call cannot continue without this thread, or has already ended; this
      *     thread must then record the exit
@@ -531,9 +531,9 @@ public final class ThreadBuffer extends Ring {
     // ---- for the sender ----
 
     /**
-     * Number of the thread's outermost call, if that call is not recorded and was not given up;
-     * else 0. The value may be slightly stale. It is always 0 for a borrowed buffer: giving up its
-     * call would return the buffer before the exit of that call.
+     * Serial number of the thread's outermost call, if that call is not recorded and was not given
+     * up; else 0. The value may be slightly stale. It is always 0 for a borrowed buffer: giving up
+     * its call would return the buffer before the exit of that call.
      */
     public int outermostLeftOut() {
         int number = leftOutNumber;
@@ -541,10 +541,10 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Gives up an outermost call that has been unrecorded for so long that its exit may be lost.
-     * Without this, the thread would never record again. The next call of the thread is treated as
-     * an outermost one. The sender calls this method without a lock; it has no effect if the call
-     * has ended in the meantime.
+     * Gives up an unrecorded outermost call that has been open for so long that its exit may be
+     * lost. After a lost exit, the thread would otherwise never record again. The next call of the
+     * thread is treated as an outermost one. The sender calls this method without a lock; it has no
+     * effect if the call has ended in the meantime.
      *
      * @param number the result of {@link #outermostLeftOut}
      */

@@ -3,10 +3,10 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An operation with which traces begin, and its share of the recorded traces; one object stands for
- * all operations past {@link Traces#ENTRIES_MAX}. The share is a probability, which spreads the
- * recorded traces over the second, and a number of permits, which limits their rate during bursts.
- * The first trace of each entry is always recorded.
+ * An operation with which traces begin, and its share of the recorded traces. The operations after
+ * the first {@link Traces#ENTRIES_MAX} have one object in common. The share is a probability, which
+ * spreads the recorded traces over the second, and a number of permits, which limits their rate
+ * during bursts. The first trace of each entry is always recorded.
  */
 public final class TraceEntry {
     /** Upper bound of the random numbers, exclusive. */
@@ -51,7 +51,7 @@ public final class TraceEntry {
         return operation;
     }
 
-    /** Number of remaining permits; negative if several threads took the last one. */
+    /** Number of remaining permits; negative if several threads tried to take the last. */
     public int permits() {
         return permits.get();
     }

@@ -55,10 +55,10 @@ public final class Traces {
     }
 
     /**
-     * Adds an entry operation. Takes a lock on a thread of the program, as {@link Operations} and
-     * {@link CallPairs} do. This happens only at the first trace of an operation; several threads
-     * may begin such a trace at the same time. It takes a few hundred ns. A thread never waits for
-     * anything else while it holds the lock.
+     * Adds an entry operation. A thread of the program takes a lock here, as in {@link Operations}
+     * and {@link CallPairs}. This happens only at the first trace of an operation; several threads
+     * may begin such a trace at the same time. The lock is usually held for a few hundred ns. A
+     * thread never waits for anything else while it holds the lock.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;

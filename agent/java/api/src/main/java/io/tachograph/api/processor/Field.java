@@ -1,6 +1,6 @@
 package io.tachograph.api.processor;
 
-/** One field of a record type: its name, and the code that writes its value into the ring. */
+/** One field of a record type: name, unit, and the code that writes its value into the ring. */
 final class Field {
     /** The way to write a value. The letters are those of {@code RecordTypes} in the agent. */
     enum Kind {

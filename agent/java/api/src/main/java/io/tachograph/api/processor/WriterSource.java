@@ -3,8 +3,8 @@ package io.tachograph.api.processor;
 import java.util.List;
 
 /**
- * Writes the source of one generated class. Its methods use no reflection and no boxing, and they
- * create an object only to convert a {@code CharSequence}.
+ * Writes the source of one generated class. The generated methods use no reflection and no boxing,
+ * and they create an object only to convert a {@code CharSequence}.
  */
 final class WriterSource {
     private static final String API = "io.tachograph.api.";

@@ -58,8 +58,10 @@ public final class Compiled {
     }
 
     /**
-     * Loads the compiled classes and the API in a separate class loader. This loader has no classes
-     * of the agent except the given ones.
+     * Returns a class loader with the compiled classes and the API, apart from the classes of the
+     * test.
+     *
+     * @param more directories of further classes, such as those of the agent
      */
     public ClassLoader apart(Path... more) throws IOException {
         List<URL> urls = new ArrayList<>();

@@ -194,6 +194,8 @@ final class ConfigFile {
     }
 
     /**
+     * Skips blanks and comments.
+     *
      * @param lines true to skip line ends too
      */
     private void skipBlank(boolean lines) {

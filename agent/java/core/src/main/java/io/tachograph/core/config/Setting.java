@@ -8,7 +8,7 @@ import java.util.Locale;
  * All settings of the agent. {@code agent/settings.toml} defines the settings of the agents for all
  * languages. The key in a file is the name in lower case; the environment variable is {@code
  * TACHO_} and the name. For example, {@code WHEN_FULL} is {@code when_full} and {@code
- * TACHO_WHEN_FULL}. README.md describes each setting and its cost.
+ * TACHO_WHEN_FULL}. agent/java/README.md describes each setting and its cost.
  */
 public enum Setting {
     // generated: settings (cargo xtask generate, from agent/settings.toml)

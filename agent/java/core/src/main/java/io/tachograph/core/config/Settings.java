@@ -36,7 +36,7 @@ public final class Settings {
                     "TACHO_URL");
 
     /**
-     * Used as {@code tls_ca} and {@code token_file} if the given value cannot be read. No file has
+     * Used as {@code tls_ca} or {@code token_file} if the given value cannot be read. No file has
      * this path, so the agent does not connect. With an empty value, the connection would not be
      * encrypted, or would have no token.
      */
@@ -82,7 +82,7 @@ public final class Settings {
                 });
         if (!environment.getOrDefault(Setting.TOKEN_FILE.variable(), "").isEmpty()
                 && settings.text(Setting.TOKEN).equals(UNREADABLE_TOKEN)) {
-            settings.values.put(Setting.TOKEN, ""); // the variable overrides the file
+            settings.values.put(Setting.TOKEN, ""); // the variable overrides the token in the file
         }
         for (Setting setting : List.of(Setting.TLS_CLIENT_CERT, Setting.TLS_CLIENT_KEY)) {
             if (settings.text(Setting.TLS_CA).isEmpty() && !settings.text(setting).isEmpty()) {

@@ -122,8 +122,8 @@ public final class Calibration implements Runnable {
 
     /**
      * Returns the cost of a call, ns: the lower quartile of the second half of the rounds. In that
-     * half the loop is compiled. The lower quartile excludes the effect of other threads on the
-     * caches.
+     * half the loop is usually compiled. The lower quartile excludes the effect of other threads on
+     * the caches.
      */
     private static double nanos(Buffers buffers, LongSupplier round) throws InterruptedException {
         long[] rounds = new long[ROUNDS];

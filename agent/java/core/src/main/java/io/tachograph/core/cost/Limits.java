@@ -66,7 +66,8 @@ public final class Limits {
         public String exhausted = "";
 
         /**
-         * True if the overhead is known, and is within its budget or the process is nearly idle.
+         * True if there is a budget and the cost of a call is known, and the overhead is within
+         * the budget or the process is nearly idle.
          */
         public boolean kept;
     }

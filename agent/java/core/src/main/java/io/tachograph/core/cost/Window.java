@@ -21,7 +21,10 @@ public final class Window {
         final long recorded;
         final long aggregated;
 
-        /** True for a method. Other operations cannot be aggregated or switched off. */
+        /**
+         * True for one method. Other operations, such as {@code (other)}, cannot be aggregated or
+         * switched off.
+         */
         final boolean movable;
 
         Calls(int operation, long recorded, long aggregated, boolean movable) {
@@ -49,7 +52,7 @@ public final class Window {
      *
      * @param recorded number of recorded calls
      * @param aggregated number of counted calls
-     * @param movable true for a method
+     * @param movable true for one method; false for {@code (other)} and for other kinds
      * @return their cost, ns
      */
     public double add(int operation, long recorded, long aggregated, boolean movable, Costs costs) {

@@ -18,8 +18,8 @@ final class Initialised {
     private boolean is;
 
     /**
-     * Number of objects that are created but not yet initialised. An {@code <init>} call when this
-     * is 0 initialises {@code this}.
+     * Number of objects that are created but not yet initialised. If the number is 0 at a call of
+     * an {@code <init>}, that call initialises {@code this}.
      */
     private int made;
 

@@ -95,7 +95,7 @@ final class Pattern {
     }
 
     /**
-     * True if the text of a pattern matches the name. This runs for every loaded class, with any
+     * True if the text of a pattern matches the name. This runs for most loaded classes, with any
      * pattern that a user may write. Backtracking is therefore limited to the last star and the
      * last {@code ..} before the current position. An earlier star needs no second try if a dot was
      * matched after it: a star matches no dot, so every match of the star leads to the same dot and

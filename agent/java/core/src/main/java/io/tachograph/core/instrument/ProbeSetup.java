@@ -53,7 +53,7 @@ public final class ProbeSetup {
     }
 
     /**
-     * Puts advice into the matching methods. The advice is inlined, so it may refer to {@code
+     * Puts advice into the matching methods. The advice is inlined, so it may refer only to {@code
      * io.tachograph.bootstrap} and to classes that the instrumented class can see. It should set
      * {@code suppress = Throwable.class}; suppressed exceptions are counted and logged ({@link
      * AdviceFaults}). A parameter with {@link OperationId} is the id of the method's operation.

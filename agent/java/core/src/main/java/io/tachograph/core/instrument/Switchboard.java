@@ -23,7 +23,7 @@ public final class Switchboard implements Runnable {
     private static final long MILLI = 1_000_000;
 
     /**
-     * Delays, after a change of rules or moves, of further checks. A class that is loading at the
+     * Delays of further checks after a change of rules or moves. A class that is loading at the
      * moment of the change may follow the old rules and not yet be in the list of loaded classes.
      */
     private static final long[] REPEAT_NANOS = {300 * MILLI, 3_000 * MILLI};
@@ -271,7 +271,7 @@ public final class Switchboard implements Runnable {
 
     // ---- patterns without matches or with too many ----
 
-    /** Called on any thread when the program ends, possibly before the patterns were checked. */
+    /** Called by the shutdown hook of the agent, possibly before the patterns were checked. */
     public void end() {
         checkOwnPatterns(true);
     }

@@ -75,7 +75,7 @@ final class WatchedClasses {
         }
     }
 
-    /** Returns null if no decision is stored: no rule could match the class when last decided. */
+    /** Returns null if no decision was made for the class, or if no rule could match it then. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }

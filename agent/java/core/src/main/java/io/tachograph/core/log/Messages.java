@@ -1,8 +1,8 @@
 package io.tachograph.core.log;
 
 /**
- * Log lines and faults that the agents of all languages report in the same words. {@code
- * agent/messages.toml} defines them.
+ * Log lines and faults that the agents report in the same words. {@code agent/messages.toml}
+ * defines them for all languages; this agent may use only some.
  */
 public final class Messages {
     private Messages() {}

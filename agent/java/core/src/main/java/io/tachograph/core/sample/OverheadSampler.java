@@ -149,9 +149,9 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Adds up the calls since the previous window.
+     * Adds the calls since the previous reading to the window.
      *
-     * @param costliest gets the costliest operations without their own series
+     * @param costliest gets the costliest operations without their own series, at most {@link #TOP}
      * @return cost of all operations without their own series, ns
      */
     private double spend(Window window, Costs costs, PriorityQueue<Spent> costliest) {

@@ -151,8 +151,9 @@ final class ExceptionText {
     }
 
     /**
-     * Returns the code of a {@code java.sql.SQLException}, and an empty text for other exceptions.
-     * A malformed SQLState is not recorded, because a program may put any text there.
+     * Returns the code of a {@code java.sql.SQLException}; an empty text for other exceptions, or
+     * if the code cannot be read. A malformed SQLState is not recorded, because a program may put
+     * any text there.
      */
     private static String code(Throwable thrown) {
         if (STATE == null || CODE == null || !databaseClass().isInstance(thrown)) {

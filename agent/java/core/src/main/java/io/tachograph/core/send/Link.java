@@ -37,9 +37,9 @@ final class Link {
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
     /**
-     * Minimum pause after an ERROR, and the first step of the back-off after a refused token.
-     * Without it, the pause could be short, because a WELCOME before the ERROR has reset the
-     * back-off.
+     * Minimum pause after an ERROR that does not concern the token, and the first step of the
+     * back-off after one that does. Without it, the pause could be short, because a WELCOME before
+     * the ERROR has reset the back-off.
      */
     private static final long PAUSE_NANOS = 1_000_000_000;
 
@@ -120,8 +120,8 @@ final class Link {
     private boolean probesHeard;
 
     /**
-     * True while rules of a server apply. Another server, or the same server after a restart, may
-     * have no rules.
+     * True if rules of a server apply, perhaps of an earlier connection. If the server of this
+     * connection sends no PROBES, the rules no longer apply ({@link #missRules}).
      */
     private boolean rulesHold;
 
@@ -154,8 +154,8 @@ final class Link {
     }
 
     /**
-     * @param isEnding true while the program ends and waits for the server. Attempts then follow
-     *     each other soon.
+     * @param isEnding true while the program ends and waits for the server. The next attempt then
+     *     follows soon after a failure of the kind {@code SILENT}.
      */
     void ending(boolean isEnding) {
         attempts.ending(isEnding);
@@ -171,7 +171,7 @@ final class Link {
         return out != null || state != State.RESTING && state != State.OPEN;
     }
 
-    /** Does all work that is possible without waiting. */
+    /** Does the next work that is possible without waiting. */
     void step() {
         long now = System.nanoTime();
         try {

@@ -95,8 +95,8 @@ final class Outages {
     }
 
     /**
-     * While connected, and at the end: logs the outages that came too soon after a line, and
-     * dropped calls, as soon as the next line is allowed.
+     * Logs the ended outages that came too soon after a line, and dropped calls: while connected,
+     * as soon as the next line is allowed; at the end of the program, at once.
      *
      * @param isLast true if the program ends
      */

@@ -240,7 +240,7 @@ final class Outbox {
         totals.entriesDropped += lost.entries;
     }
 
-    /** Removes all frames up to {@code upTo}, which are on the disk of the server. */
+    /** Removes all closed frames up to {@code upTo}: the server has them, or they are discarded. */
     void acknowledge(long upTo) {
         forget(unacknowledged, upTo);
         forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this connection
