@@ -71,7 +71,8 @@ def _rows(frame: Frame, start_ms: int, end_ms: int) -> slice:
 
 
 def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
-    """Least squares. Times are relative to the first time, then times and values to their means, which avoids cancellation."""
+    """The slope per second of the least-squares line. Times are relative to the first time, then times and values to their
+    means, which avoids cancellation."""
     seconds = [(time - times_ms[0]) / 1_000 for time in times_ms]
     mean_s, mean_v = fsum(seconds) / len(seconds), fsum(values) / len(values)
     above = fsum((second - mean_s) * (value - mean_v) for second, value in zip(seconds, values))
