@@ -46,7 +46,7 @@ struct Opened<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Checks magic, version and header, but not the body.
+    /// Checks magic, version, header and the length of the body, but not its content.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Error> {
         let Opened { header, body, body_checksum } = Opened::of(bytes, bytes.len())?;
         check_body_bytes(&header, body.len())?;
@@ -63,7 +63,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Length of the header and the filters, from the first bytes of a chunk. `None` if these bytes are damaged or too few.
+    /// Length of prefix, header and filters, from the first bytes of a chunk. `None` if these bytes are damaged, or do not have
+    /// the whole header.
     pub fn front_bytes(front: &[u8]) -> Option<usize> {
         let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
         (front.len() - body.len()).checked_add(header.filter_bytes())
