@@ -26,7 +26,7 @@ pub const DESCENTS_MIN: u64 = 64;
 const CHANGES_A_DESCENT: u64 = 8;
 /// Maximum size of a descent, in multiples of the usual rise.
 const DESCENT_RISES: f64 = 2.0;
-/// Maximum value after a restart at 0, in multiples of the usual rise: a counter rises by this in half of an interval.
+/// Maximum of the first value after a restart at 0, in multiples of the usual rise: the mean rise in half of an interval.
 const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series with this name is a counter by convention.
