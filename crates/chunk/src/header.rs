@@ -7,7 +7,7 @@ use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
 use crate::{Error, FilterInfo, Loss, Role, codec, text};
 
-/// The part of a chunk before the records. It includes statistics about them.
+/// The part of a chunk before the records. For samples, it includes statistics about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,

@@ -193,8 +193,8 @@ pub struct Cost {
     pub read: f64,
 }
 
-/// Weights of read time and write time; space has the weight 1. A candidate's cost, divided by the lowest cost of all
-/// candidates, is raised to the power of the weight.
+/// Weights of read time and write time; space has the weight 1. Each cost of a candidate, divided by the lowest such cost
+/// of all candidates, is raised to the power of its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
