@@ -1,7 +1,8 @@
 """Reference results. They are computed from the dataset, without any of the systems.
 
-The form of a result depends on the query, and not on the system: numbers by (field, frame, start of the window), a column
-of times and one of values, or a tuple of numbers.
+The form of a result depends on the query, and not on the system: numbers by (field, value of the identifying tag, start of the
+window in ms), a column of times and one of values, or a tuple of numbers. The value of the tag is empty if the query does not
+separate the frames.
 """
 
 from bisect import bisect_left

@@ -134,7 +134,8 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// Times of the samples of all members. Fails if the chunk holds another kind of record, or if the column is damaged.
+    /// Times of the samples of all members. Fails if the chunk holds another kind of record, if the column is damaged, or if the
+    /// times of a chunk of version 1 are not in strictly ascending order.
     pub fn times(&self) -> Result<Times, Error> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
@@ -169,8 +170,8 @@ impl<'a> Chunk<'a> {
         execution::decode(&self.header, self.columns(Kind::Execution)?)
     }
 
-    /// The filters of trace ids and request ids. `None` in chunks of version 1. Fails if the filters are damaged; the
-    /// records may still be readable.
+    /// The filters of trace ids and request ids. `None` in versions 1 and 2. Fails if the filters are damaged; the records may
+    /// still be readable.
     pub fn filters(&self) -> Result<Option<Filters<'a>>, Error> {
         self.header.filters.as_ref().map(|info| Filters::open(info, self.filters)).transpose()
     }

@@ -22,7 +22,7 @@ const RUNS: usize = 3;
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
     pub bytes: usize,
-    /// Processor time, seconds.
+    /// Processor time of encoding and of decoding, seconds.
     pub encode: f64,
     pub decode: f64,
 }
