@@ -1,7 +1,8 @@
 """Reference results. They are computed from the dataset, without any of the systems.
 
-The form of a result depends on the query, and not on the system: numbers by (field, frame, start of the window), a column
-of times and one of values, or a tuple of numbers.
+The form of a result depends on the query, and not on the system: numbers by (field, value of the identifying tag, start of the
+window in ms), a column of times and one of values, or a tuple of numbers. The value of the tag is empty if the query does not
+separate the frames.
 """
 
 from bisect import bisect_left
@@ -71,7 +72,8 @@ def _rows(frame: Frame, start_ms: int, end_ms: int) -> slice:
 
 
 def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
-    """Least squares. Times are relative to the first time, then times and values to their means, which avoids cancellation."""
+    """The slope per second of the least-squares line. Times are relative to the first time, then times and values to their
+    means, which avoids cancellation."""
     seconds = [(time - times_ms[0]) / 1_000 for time in times_ms]
     mean_s, mean_v = fsum(seconds) / len(seconds), fsum(values) / len(values)
     above = fsum((second - mean_s) * (value - mean_v) for second, value in zip(seconds, values))

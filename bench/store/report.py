@@ -24,7 +24,7 @@ def report(result: dict) -> str:
 
 
 def head(title: str, result: dict) -> str:
-    """The title, and the machine, its load and the versions of the run."""
+    """The title, the machine and its load before the run, and the versions of the systems."""
     host = result["machine"]
     versions = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in result["versions"].items())
     lines = [
@@ -65,7 +65,7 @@ def _experiment(experiment: dict) -> str:
 
 
 def _rounded(experiment: dict) -> list[str]:
-    """Systems that do not return the written values bit by bit, with the largest error."""
+    """Systems that do not return the written values bit by bit, with the largest relative error."""
     errors = {
         name: max(row[name]["value_error_max"] for row in experiment["queries"].values()) for name in experiment["loads"]
     }

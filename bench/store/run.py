@@ -127,7 +127,8 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
 
 
 def _load(system: System, outcome: dict) -> bool:
-    """Whether the system can be queried afterwards. A failure is recorded as part of the result."""
+    """Loads the dataset once. Returns whether the system can be queried afterwards. A failure is recorded as part of the
+    result."""
     try:
         cost = load(system)
     except (OSError, HttpError, RuntimeError) as failure:

@@ -96,7 +96,7 @@ def parse(arguments: list[str]) -> Options:
 
 def _setups(text: str) -> tuple[str, ...]:
     """Selects setups. A name selects the setup with this name, and all setups whose names start with the name and a
-    hyphen."""
+    hyphen. `none` is always selected."""
     wanted = text.split(",")
     for name in wanted:
         if not any(_stands_for(name, setup) for setup in SETUPS):

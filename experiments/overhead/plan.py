@@ -13,7 +13,7 @@ CORES = os.cpu_count() or 1
 PACE = 100_000
 SUSTAINED_PACE, SUSTAINED_SECONDS = 400_000, 60.0
 START_AND_END_SECONDS = 3.5
-"""Seconds of a process in addition to the measured seconds. They are used to estimate the duration of a run."""
+"""Seconds of a process in addition to those of its workload. They are used to estimate the duration of a run."""
 
 BESIDE = ("none", "ours-sink", "kieker-tcp")
 """Setups that are measured when a workload is varied."""

@@ -259,9 +259,10 @@ def _notes(result: dict) -> str:
             *notes,
             "",
             "n: processes. CPU is of the whole measured process; program: its own threads; receiver: sink or server. B garbage: "
-            "allocated on the program's threads. others: most cores used by other processes. saturated: over "
-            "20 % of the time in traces that took more than ten times the median. steady: see docs/guide/overhead.md. lost: calls "
-            "made that did not arrive, the warm-up included.",
+            "allocated on the program's threads. others: the highest number of cores that other processes used during a process. "
+            "saturated: over 20 % of the time in traces that took more than ten times the median. steady: see "
+            "docs/guide/overhead.md. lost: "
+            "calls made that did not arrive, the warm-up included.",
         )
     )
 

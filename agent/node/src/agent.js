@@ -33,7 +33,7 @@ const FLUSH_MS = 100;
 const LOOK_MS = 1_000;
 /** Property of `globalThis` with the agent of this thread, so that several copies of this package use one agent. */
 const SHARED = Symbol.for('tachograph.agent');
-/** Key of the warnings that were logged already. A new thread gets them from the thread that starts it. */
+/** Key of the environment data with the warnings that were logged already. A new thread gets a copy of this data. */
 const TOLD = 'tachograph.told';
 
 export class Agent {

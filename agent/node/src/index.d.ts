@@ -10,7 +10,7 @@ export type Labels = string | (Record<string, unknown> & { __name__: string });
  */
 export function record<T>(name: string, fn: () => T): T;
 
-/** Returns a function or method that behaves like `fn` and records its calls, but not its use with `new`. */
+/** Returns a function or method that behaves like `fn` and records its calls. A construction with `new` is not recorded. */
 export function wrap<F extends (this: any, ...args: any[]) => any>(fn: F, name?: string): F;
 
 /** Records a sample at the current time. A bigint is sent as an integer of 64 bits. */

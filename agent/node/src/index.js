@@ -19,8 +19,8 @@ export function record(name, fn) {
 }
 
 /**
- * Returns a function or method that behaves like `fn` and records its calls, but not its use with `new`:
- * `Board.prototype.post = wrap(Board.prototype.post, 'Board.post')`.
+ * Returns a function or method that behaves like `fn` and records its calls:
+ * `Board.prototype.post = wrap(Board.prototype.post, 'Board.post')`. A construction with `new` is not recorded.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {F} fn
  * @param {string} [name] of the operation; by default the name of the function

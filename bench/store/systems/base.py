@@ -32,8 +32,8 @@ class System(ABC):
     """Notes for readers of the figures."""
 
     def __init__(self, cache: Path, run: Path, dataset: Dataset):
-        """`cache` holds installed packages. `run` is the directory for the data and the log of this system with
-        this dataset; it must be empty at the first start."""
+        """`cache` holds installed packages and the cached bodies. `run` is the directory for the data and the log of this
+        system with this dataset; it must be empty at the first start."""
         self.cache = cache
         self.run = run
         self.dataset = dataset
@@ -79,7 +79,7 @@ class System(ABC):
 
     @property
     def bodies_name(self) -> str:
-        """Bodies of the same name have the same bytes and are cached."""
+        """The name of the bodies in the cache. The same name must mean the same bytes."""
         return f"{self.dataset.name}/lines"
 
     def write(self, client: Client, body: bytes) -> None:

@@ -66,7 +66,7 @@ class Graphite(System):
     wire = "carbon pickle"
     notes = (
         "written with carbon's pickle protocol, which has no response: the time of writing ends after 5 s without work",
-        "keeps one number per slot of the step",
+        "keeps one number per slot; a slot is as long as the step of the data",
         "processes: carbon-cache, and gunicorn with one worker for graphite-web",
     )
 

@@ -1,5 +1,5 @@
-"""Tests that queries are translated to the languages of the systems (all but Graphite), and that responses in the form of
-each system are parsed."""
+"""Tests that queries are translated to the languages of Prometheus, VictoriaMetrics, InfluxDB and QuestDB, that their
+responses are parsed, and that the reserved space of Tachograph is not counted."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ OUTLIERS = Outliers(H0, "user", START_MS - 5_000, START_MS + 65_000)
 
 class Systems(TestCase):
     def check(self, kind: type[System], question: Question, parameter: str, asked: str, body: object) -> None:
-        """Checks that a parameter of the request has the query `asked`, and that `body` is parsed to the correct
+        """Checks that `parameter` of the request has the text `asked`, and that the response `body` is parsed to the correct
         result."""
         system = kind(Path("cache"), Path("run"), small())
         parameters = parse_qs(urlsplit(system.request(question).path).query)

@@ -9,10 +9,10 @@ use crate::units;
 /// Name of the parameter that makes a request skip unreadable records instead of failing.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// Largest differences between the stored and the recorded (or aggregated) samples; zeros if all are exact.
+/// Largest differences between the stored and the recorded (or aggregated) samples: zeros if all of these are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
-    /// In the unit of the values. It may be infinite if the error bound of the rule is relative.
+    /// In the unit of the values. Infinite if a relative error may be 100 % or more.
     #[serde(with = "float")]
     pub value: f64,
     pub time_ns: u64,
@@ -40,7 +40,7 @@ impl Bounds {
 pub struct Totals {
     /// Number of series with at least one record.
     pub series: u64,
-    /// Number of these series with inexact values or times.
+    /// Number of these series with inexact values or times, or with downsampled values.
     pub lossy: u64,
     /// The largest bounds of all series.
     pub bounds: Bounds,

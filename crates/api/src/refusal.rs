@@ -4,8 +4,8 @@
 /// Limit on the characters of a series in a message.
 const SERIES_CHARS_MAX: usize = 200;
 
-/// Beginnings of reasons, after the series, that `tacho_store` gives (index/admission.rs, scatter.rs). A reason with another
-/// beginning is not separated from its series.
+/// Beginnings of most reasons that `tacho_store` gives (index/admission.rs, scatter.rs), in the text after the series. A reason
+/// with another beginning is not separated from its series.
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
 /// Beginnings of the details of one series at the end of a reason.

@@ -8,7 +8,7 @@
 //!     creates .attach_pidN in the JVM's
 //!     working directory, or in /tmp
 //!     SIGQUIT ─────────────────────────────▶ finds the file, listens on /tmp/.java_pidN
-//!     1␀load␀instrument␀false␀JAR=OPTIONS␀ ─▶ checks that the user of tacho is its own, or root
+//!     1␀load␀instrument␀false␀JAR=OPTIONS␀ ─▶ checks that user and group of tacho are its own, or root
 //!     ◀──────────────────────── 0⏎return code: 0⏎   once agentmain has returned
 //! ```
 //! `␀` is a zero byte, and `⏎` a line feed.
@@ -35,7 +35,7 @@ use crate::{Fault, Process};
 /// half of this time. A JVM that begins to listen at that moment answers the second signal with a thread dump. The timeout is
 /// long so that such thread dumps are rare on busy machines.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
-/// Timeout until a newly started JVM handles SIGQUIT and supports agents.
+/// Timeout until a newly started JVM handles SIGQUIT, and until it can load agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Answers to a request to load an agent, if the JVM has just started: before the JVM has initialized its modules, and (JDK 21
 /// and later) before JVMTI's live phase.
@@ -52,7 +52,7 @@ const SAID_BYTES_MAX: usize = 400;
 /// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has returned.
 ///
 /// # Errors
-/// When the JVM does not listen, or reports a failure. An agent that catches its own errors counts as loaded.
+/// When the JVM does not listen or does not answer, or reports a failure. An agent that catches its own errors counts as loaded.
 pub fn load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
     let begun = Instant::now();
     loop {

@@ -6,7 +6,7 @@
 //! ```text
 //!  0  ca fe c0 c0   u8 byte order (1 little endian)   u8 major (2)   u8 minor   u8 accessible
 //!  8  i32 used   i32 overflow   i64 changed   i32 offset of the first entry   i32 entries
-//! each entry:
+//! each entry (offsets from its start):
 //!  0  i32 length   i32 offset of the name   i32 length of the vector (0: a number)
 //! 12  u8 type   u8 flags   u8 unit   u8 variability   i32 offset of the data
 //! ```

@@ -151,7 +151,7 @@ impl Process {
         words(&self.file("cmdline"))
     }
 
-    /// Whether the name of the executable is `java`.
+    /// Whether the command line begins with `java`, with or without a directory.
     pub(super) fn is_java_command(&self) -> bool {
         self.arguments().first().is_some_and(|command| command.rsplit('/').next() == Some("java"))
     }

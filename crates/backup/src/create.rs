@@ -38,10 +38,11 @@ pub struct Created {
 ///
 /// # Errors
 /// `Locked` when another process uses the repository, or a server has begun to use a directory at rest; `Invalid` if the
-/// place of the repository has other files; `Version` if a newer version made the repository; `StorageFull` if the place has no
-/// space left; `Corrupt` if written bytes differ when they are read back, a file became shorter, the format file is damaged, or
-/// the id exists already; `Io` if a file cannot be read or written; `Unavailable` if the place cannot be reached or its lock
-/// was lost; the error of `work.check`. After an error the record was not written, or may not be durable.
+/// place of the repository has other files, or a bucket refuses the access; `Version` if a newer version made the repository;
+/// `StorageFull` if the place has no space left; `Corrupt` if written bytes differ when they are read back, a file became
+/// shorter, the format file is damaged, or the id exists already; `Io` if a file cannot be read or written; `Unavailable` if
+/// the place cannot be reached or its lock was lost; the error of `work.check`. After an error the record was not written, or
+/// may not be durable.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
     // Fails if the place has other files. This is checked before locking, because the lock creates a file.
     repository.is_begun()?;

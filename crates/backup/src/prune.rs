@@ -52,8 +52,9 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
 ///
 /// # Errors
 /// `Invalid` if `keep` keeps nothing or there is no repository; `Locked` if another process uses the repository; `Corrupt`
-/// or `Version` if a record cannot be read, because its objects are unknown: nothing is removed then; `Io`; the error of
-/// `work.check`, after which some of the objects remain.
+/// or `Version` if a record is damaged or newer, because its objects are unknown: nothing is removed then; `Io` or
+/// `Unavailable` if the place cannot be read or changed; the error of `work.check`. An error while objects are removed leaves
+/// some of them.
 pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {
     if keep == Keep::default() {
         return Err(Error::invalid("no backup would be kept"));

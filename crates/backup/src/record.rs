@@ -25,7 +25,7 @@ const NAME_MAX: usize = 128;
 /// The last line of a record begins with this word; the SHA-256 of the line before follows.
 const CHECKSUM: &str = "sha256 ";
 
-/// The directories of a data directory that are in a backup.
+/// The directories below a data directory whose files are in a backup.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 
 /// The name of a backup: its time in UTC to the second, and four random hexadecimal digits. Ids of different
@@ -194,7 +194,7 @@ impl Record {
     }
 }
 
-/// The error for a record or repository of a newer version.
+/// The error for a record or repository of another version.
 pub fn newer(version: u32) -> Error {
     let message = format!(
         "backup repository has version {version}, this program reads version {VERSION}: use the newer tacho that wrote it"
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_golden_record_is_read_and_written_in_the_same_way() {
+    fn the_golden_record_is_read_and_written_again_with_the_same_bytes() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/backup/v1.record");
         let golden = std::fs::read(path).unwrap();
         let record = Record::decode(&golden, &"20260301T020000Z-7f3a".parse().unwrap()).unwrap();

@@ -24,11 +24,11 @@ pub struct SourceFile {
     pub bytes: u64,
 }
 
-/// The files of a data directory at one moment, and the locks that prevent changes to them.
+/// The files of a data directory at one moment; for a directory at rest also the locks that prevent changes to them.
 pub struct Source {
     pub directory: PathBuf,
     pub files: Vec<SourceFile>,
-    /// Names of files that are not part of a data directory and are not copied.
+    /// Names of files and directories that no data directory has, and of dangling links. They are not copied.
     pub ignored: Vec<String>,
     pub live: bool,
     /// The moment. Records that were acknowledged before it are in the files.
@@ -43,7 +43,7 @@ pub struct Source {
 
 impl Source {
     /// A directory that no server uses. Its lock files prevent that it is opened for writing before the source is dropped. If it
-    /// has none, `check_at_rest` detects a use afterwards.
+    /// has none, `check_at_rest` detects at the end of the backup that a server has used it.
     ///
     /// # Errors
     /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files, or a symbolic link that is not

@@ -1,4 +1,4 @@
-//! How do columns become a chunk of version 1 (entries, executions)? Each column is encoded with the best codec (`codec/`,
+//! How do columns become a chunk of version 1 (entries) or 3 (executions)? Each column is encoded with the best codec (`codec/`,
 //! `text/`) when it is added. `finish` then writes the header and the columns.
 //!
 //! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.

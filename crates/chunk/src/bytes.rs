@@ -17,7 +17,7 @@ pub(crate) fn put_words(out: &mut Vec<u8>, words: &[u64]) {
     }
 }
 
-/// Writes one number in its short form. An f64 is short if its last bits are zero, as in integers.
+/// Writes one number as a varint. An f64 takes few bytes if its low bits are zero, as those of whole numbers are.
 pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
     put_varint(
         out,

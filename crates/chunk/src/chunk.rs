@@ -46,7 +46,7 @@ struct Opened<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Checks magic, version and header, but not the body.
+    /// Checks magic, version, header and the length of the body, but not its content.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Error> {
         let Opened { header, body, body_checksum } = Opened::of(bytes, bytes.len())?;
         check_body_bytes(&header, body.len())?;
@@ -63,7 +63,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Length of the header and the filters, from the first bytes of a chunk. `None` if these bytes are damaged or too few.
+    /// Length of prefix, header and filters, from the first bytes of a chunk. `None` if these bytes are damaged, or do not have
+    /// the whole header.
     pub fn front_bytes(front: &[u8]) -> Option<usize> {
         let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
         (front.len() - body.len()).checked_add(header.filter_bytes())
@@ -133,7 +134,8 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// Times of the samples of all members. Fails if the chunk holds another kind of record, or if the column is damaged.
+    /// Times of the samples of all members. Fails if the chunk holds another kind of record, if the column is damaged, or if the
+    /// times of a chunk of version 1 are not in strictly ascending order.
     pub fn times(&self) -> Result<Times, Error> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
@@ -168,8 +170,8 @@ impl<'a> Chunk<'a> {
         execution::decode(&self.header, self.columns(Kind::Execution)?)
     }
 
-    /// The filters of trace ids and request ids. `None` in chunks of version 1. Fails if the filters are damaged; the
-    /// records may still be readable.
+    /// The filters of trace ids and request ids. `None` in versions 1 and 2. Fails if the filters are damaged; the records may
+    /// still be readable.
     pub fn filters(&self) -> Result<Option<Filters<'a>>, Error> {
         self.header.filters.as_ref().map(|info| Filters::open(info, self.filters)).transpose()
     }

@@ -1,4 +1,4 @@
-//! Why could bytes not be decoded? The messages include the wrong value or the place. A retry never helps.
+//! Why could bytes not be decoded? Most messages include the wrong value or the place. A retry never helps.
 
 use tacho_model::{Kind, SegmentError};
 

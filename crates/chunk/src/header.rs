@@ -7,7 +7,7 @@ use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
 use crate::{Error, FilterInfo, Loss, Role, codec, text};
 
-/// The part of a chunk before the records. It includes statistics about them.
+/// The part of a chunk before the records. For samples, it includes statistics about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,
@@ -195,7 +195,7 @@ impl Header {
         self.filters.as_ref().map_or(0, FilterInfo::bytes)
     }
 
-    /// Appends the header of entries or executions, from `count` to the last column.
+    /// Appends the header of entries or executions: all bytes between the prefix and the body.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
         out.extend_from_slice(&self.start.to_le_bytes());

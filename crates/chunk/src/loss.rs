@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
 
-/// Limit on the difference between a value and the recorded value. The limit is finite and not negative.
+/// Limit on the difference between a decoded value and the recorded (or aggregated) value. The limit is finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// A difference in the unit of the values.
@@ -133,11 +133,11 @@ impl Loss {
         self.aggregation.map(|_| exact)
     }
 
-    /// Largest difference in the unit of the values, if no decoded value has a larger absolute value than `largest`.
+    /// Upper bound of the difference, in the unit of the values, if no decoded value has a larger absolute value than `largest`.
     pub fn error_max(&self, largest: f64) -> f64 {
         match self.bound {
             Tolerance::Absolute(_) => self.achieved,
-            // |v - v'| <= r |v| and |v| <= |v'| / (1 - r).
+            // For a recorded value v, its decoded value w, and r = achieved: |v - w| <= r |v|, so |v| <= |w| / (1 - r).
             Tolerance::Relative(_) if self.achieved < 1.0 => self.achieved * largest / (1.0 - self.achieved),
             Tolerance::Relative(_) => f64::INFINITY,
         }

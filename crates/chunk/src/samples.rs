@@ -1,5 +1,5 @@
-//! How are the samples of one series read from a chunk? A chunk of version 1 has one series, with times in any order; this
-//! version is no longer written. Of a group, the first member is read.
+//! How are the samples of one series read from a chunk? A chunk of version 1 has one series, with times in any order;
+//! samples are no longer written in this version. Of a group, the first member is read.
 
 use tacho_model::{Sample, Timestamp, ValueType};
 

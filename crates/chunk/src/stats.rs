@@ -36,7 +36,8 @@ pub struct Summary {
     pub last: f64,
 }
 
-/// A sum. The sum of integers is exact. The sum of f64 is compensated, with an error of usually at most two ulp.
+/// A sum. The sum of integers is exact. The sum of f64 is compensated, with an error of usually at most two ulp; chunks of
+/// version 1 have a plain sum instead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sum {
     F64(f64),

@@ -44,9 +44,9 @@ pub struct EncodedChunk {
 #[derive(Clone, Debug, Default)]
 pub struct EncodedGroup {
     pub chunks: Vec<EncodedChunk>,
-    /// Upper bound of the difference between a stored value and the recorded value; 0 if lossless.
+    /// Upper bound of the difference between a stored value and the recorded (or aggregated) value; 0 if there is no difference.
     pub value_error_max: f64,
-    /// Largest difference between a stored time and the recorded time, ns.
+    /// Largest difference between a stored time and the recorded time (or the time of the aggregate), ns.
     pub time_error_max: u64,
 }
 
@@ -189,12 +189,12 @@ pub struct Cost {
     pub bytes: f64,
     /// Write time per value, ns.
     pub write: f64,
-    /// Average read time per query of the mix, ns.
+    /// Average read time of the caller's queries, ns.
     pub read: f64,
 }
 
-/// Weights of read time and write time; space has the weight 1. A candidate's cost, divided by the lowest cost of all
-/// candidates, is raised to the power of the weight.
+/// Weights of read time and write time; space has the weight 1. Each cost of a candidate, divided by the lowest such cost
+/// of all candidates, is raised to the power of its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,

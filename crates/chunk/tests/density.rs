@@ -53,8 +53,8 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
     }
 }
 
-/// Floats with a regularity that 512 of them do not show. The automatic choice must take at most 3 % more bytes than the
-/// best requested compression.
+/// Floats with a regularity that the encoder's sample of 512 values does not show. The automatic choice must take at most
+/// 3 % more bytes than the best requested compression.
 #[test]
 fn automatic_compression_matches_the_best_requested_one() {
     let mut rng = Rng(5);
@@ -93,7 +93,7 @@ fn automatic_compression_matches_the_best_requested_one() {
         });
         println!("{name}: {each:.3?} bytes a value with {:?}", Compression::ALL);
         let least = each.into_iter().fold(f64::INFINITY, f64::min);
-        assert!(each[0] <= least * 1.03, "{name}: {} bytes a value, {least} at least", each[0]);
+        assert!(each[0] <= least * 1.03, "{name}: {} bytes a value, the best form takes {least}", each[0]);
         assert!(each[0] <= *bytes_max, "{name}: {} bytes a value, at most {bytes_max} are allowed", each[0]);
     }
 }

@@ -38,7 +38,7 @@ fn golden_files_are_read_as_written() {
 
 /// The codec `planes` is written only inside of a compressed column.
 #[test]
-fn every_codec_of_numbers_has_a_golden_file() {
+fn every_codec_of_numbers_that_encoders_choose_has_a_golden_file() {
     let said: Vec<String> = std::fs::read_dir(root().join("testdata/chunk"))
         .unwrap()
         .map(|file| file.unwrap().path())

@@ -38,8 +38,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Recomputes all checksums except those of the columns of a group, so that damage of a header, or of a body of version 1,
-/// reaches the decoders.
+/// Recomputes the checksum of the header and, except in a group, of the columns, so that their damage reaches the decoders.
+/// The checksums of filters and of the columns of a group stay.
 fn repair(bytes: &mut [u8]) {
     let of_group = bytes.get(4) == Some(&2);
     let prefix = if of_group { 16 } else { 20 };
@@ -178,7 +178,7 @@ fn every_flipped_bit_is_detected() {
 }
 
 #[test]
-fn every_flipped_bit_of_executions_is_detected_and_filters_do_not_hide_records() {
+fn every_flipped_bit_of_executions_is_detected_and_damaged_filters_do_not_hide_records() {
     let good = encode_executions(&block(&web::requests(2, 3), &web::operations()));
     let whole = Chunk::open(&good).unwrap();
     assert_eq!((decode(&good), whole.check()), (Ok(()), Ok(Checked::default())));

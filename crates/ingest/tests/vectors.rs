@@ -1,4 +1,5 @@
-//! Tests `testdata/wire/*.vec`: each case is encoded from its keys, compared byte for byte, and decoded.
+//! Tests `testdata/wire/*.vec`: the keys of each case are encoded and must give the bytes of its `hex`. These bytes are decoded
+//! and must give the keys.
 
 mod support;
 
@@ -53,5 +54,5 @@ fn check_client_frame(case: &Case, session: &mut Session, dictionary: &mut suppo
         }
         other => panic!("{}: {other:?}", case.name),
     }
-    assert!(ServerFrame::decode(frame).unwrap().is_none(), "{}: not from a server", case.name);
+    assert!(ServerFrame::decode(frame).unwrap().is_none(), "{}: a server never sends this frame", case.name);
 }

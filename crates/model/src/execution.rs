@@ -76,7 +76,7 @@ pub enum OperationKind {
     Database = 4,
     /// A wait for a pooled connection.
     ConnectionWait = 5,
-    /// A task handed to another thread.
+    /// The run of a task that other code handed over, for example to a thread pool.
     Task = 6,
 }
 

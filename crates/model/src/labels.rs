@@ -80,7 +80,7 @@ pub struct Labels {
 pub(crate) const SHARED_BYTES_MIN: usize = 64;
 
 impl Labels {
-    /// Checks the limits, removes empty values, and sorts the labels.
+    /// Removes labels with an empty value, sorts the others, and checks the limits.
     pub fn new<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Result<Self, LabelError>
     where
         N: AsRef<str>,

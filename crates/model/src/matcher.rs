@@ -46,12 +46,12 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// For matchers from the configuration of the server and from stored deletions. No budget limits their patterns.
+    /// For matchers of stored deletions. No budget limits their patterns.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         Self::new_within(label, op, value, &mut PatternBudget::unlimited())
     }
 
-    /// For matchers from a request. All patterns of a request share one budget.
+    /// For all other matchers. The patterns of one request share one budget.
     pub fn new_within(
         label: &str,
         op: MatchOp,
@@ -67,8 +67,8 @@ impl Matcher {
         Ok(Self { label: label.into(), op, value: value.into(), pattern })
     }
 
-    /// For patterns stored by an earlier version. They have the syntax of the `regex` crate, where `\w` matches Unicode
-    /// letters.
+    /// For deletions that an earlier version stored. Their patterns have the syntax of the `regex` crate, where `\w` matches
+    /// Unicode letters.
     pub fn new_as_before(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         let pattern = match op {
             MatchOp::Equal | MatchOp::NotEqual => None,

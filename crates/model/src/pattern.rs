@@ -49,13 +49,13 @@ impl PatternBudget {
     /// Limit on the approximate number of states of all automata. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
-    /// For patterns that are not from a request.
+    /// For the patterns of stored deletions.
     pub const fn unlimited() -> Self {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
 
-    /// Takes the cost of a [`Rewrite`] from the budget. The rewrite is compiled later, and only if there are series to
-    /// rewrite. An invalid pattern has cost 0 here, and its error is reported when it is compiled.
+    /// Takes one pattern and the cost of a [`Rewrite`] from the budget. The rewrite is compiled later, and only if there are
+    /// series to rewrite. An invalid pattern has cost 0 here, and its error is reported when it is compiled.
     ///
     /// # Errors
     /// If the number or the cost of the patterns exceeds its limit; the error names the limit.

@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// The value in PromQL. Integers above 2^53 are rounded.
+    /// The value in PromQL. Integers beyond 2^53 and -2^53 are rounded to the nearest double.
     #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
     pub const fn as_f64(self) -> f64 {
         match self {

@@ -160,7 +160,7 @@ impl Exact {
         Ratio { over: self.value.clone(), under: self.count.into(), exponent: self.exponent }.value()
     }
 
-    /// `by` is the count, or for the variance of a sample the count minus one.
+    /// `by` is the count for the population variance, and the count minus one for the sample variance.
     fn variance(&self, by: usize) -> Ratio {
         let ratio =
             Ratio { over: self.values.clone(), under: self.count.into(), exponent: 2 * self.exponent };

@@ -20,7 +20,7 @@ pub async fn open(
     open_with(data, Options::default(), clock).await
 }
 
-/// Opens a data directory that no server uses, for reading. Creates, changes and removes no file in it.
+/// Opens a data directory for reading, unless a server uses it. Creates, changes and removes no file in it.
 pub async fn open_read_only(
     data: &Path,
     clock: Arc<dyn Clock>,

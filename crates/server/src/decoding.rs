@@ -70,7 +70,7 @@ impl Decoding {
         turn.ok().and_then(Result::ok).ok_or(Busy::Writes)
     }
 
-    /// A reservation for a body that is being read. It is empty at first.
+    /// A reservation for a body that is being read or decompressed. It is empty at first.
     pub fn body(&self) -> Hold {
         Hold { pool: self.bodies.clone(), permits: None }
     }

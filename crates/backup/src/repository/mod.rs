@@ -118,7 +118,7 @@ impl Repository {
     /// The repository at an address: the path of a directory, or `s3://BUCKET/PREFIX`. Reads nothing yet.
     ///
     /// # Errors
-    /// `Invalid` for an address of another form.
+    /// `Invalid` for an unusable address; for a bucket also for unusable variables of the environment.
     pub fn at(address: &str) -> Result<Self> {
         if address.is_empty() {
             return Err(Error::invalid("address of the backup repository is empty"));
@@ -196,7 +196,7 @@ impl Repository {
             return Ok(true);
         }
         let names = self.place.list("")?.into_iter().map(|(name, _)| name);
-        // A first backup may have been interrupted.
+        // A first backup that was interrupted leaves these two.
         match names.filter(|name| name != "LOCK" && name != "incoming").min() {
             None => Ok(false),
             Some(name) => Err(Error::invalid(format!(
@@ -298,7 +298,7 @@ impl Repository {
         self.place.remove(&object_name(hash))
     }
 
-    /// The ids of all backups, sorted. Ids of the same second are not in the order of their times.
+    /// The ids of all backups, sorted. Ids of the same second have a random order.
     pub fn ids(&self) -> Result<Vec<Id>> {
         let found = self.place.list(BACKUPS)?.into_iter();
         let mut ids: Vec<Id> = found

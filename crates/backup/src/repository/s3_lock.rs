@@ -26,7 +26,7 @@ use super::{Guard, Lock};
 pub const LOCKS: &str = "locks";
 /// A lock that is not renewed for this long does not count.
 const LEASE: Duration = Duration::from_secs(600);
-/// Time between two renewals, and limit on the time of each request that writes, renews or removes the lock.
+/// Pause between two renewals, and limit on the time of each request that writes, renews or removes the lock.
 const RENEWAL: Duration = Duration::from_secs(60);
 /// A process uses its lock for this long after the last renewal.
 const USE_MAX: Duration = Duration::from_secs(400);

@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p tacho-chunk --example codec_gain -- [--without NAME,...] [--only SET,...] [--sizes] [DIR...]`
 //!
-//! `--without` excludes the named codecs and forms from all measurements. `--only` measures only the named data sets. `--sizes`
-//! prints only the sizes.
+//! `--without` excludes the named codecs and forms from all measurements. `--only` measures only the named data sets. With
+//! `--sizes`, only the first table has rows.
 //!
 //! Each folder in a DIR is a data set: `*.csv` files are groups of series, `*.log` files are texts (`sets.rs`). The sets
 //! that the tests of this crate generate need no DIR. `make bench-codecs` writes a DIR of published and generated data.

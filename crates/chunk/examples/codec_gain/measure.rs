@@ -18,11 +18,11 @@ const MEMBERS: usize = 64;
 /// Number of runs. Only the fastest run counts, because other programs may have delayed the other runs.
 const RUNS: usize = 3;
 
-/// The cost of a data set with some permitted choices.
+/// The cost of a data set, encoded with a set of permitted choices.
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
     pub bytes: usize,
-    /// Processor time, seconds.
+    /// Processor time of encoding and of decoding, seconds.
     pub encode: f64,
     pub decode: f64,
 }

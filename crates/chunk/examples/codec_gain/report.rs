@@ -1,4 +1,5 @@
-//! How are gains shown? As tables in Markdown: the size of each set, then the gains on the whole corpus, then those on each set.
+//! How are gains shown? As tables in Markdown: the size of each set, the gains on the whole corpus, the corpus with each
+//! requested compression, and the gains on each set.
 
 use std::fmt::Write;
 

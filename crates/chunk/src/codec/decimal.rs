@@ -18,7 +18,7 @@ const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 /// 2^52 + 2^51. Adding and then subtracting it rounds a float below 2^51 to an integer.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
-/// Number of values that determine the exponent before all values are checked.
+/// Number of values with which an exponent is tried before it is tried with all.
 const PROBE: usize = 8;
 
 /// The integer equal to the float `word` times 10^`exponent`. `None` if decoding the integer does not return `word`.
@@ -72,7 +72,7 @@ impl Codec for Decimal {
             let scaled = |word: &u64| scaled(*word, exponent).map(i64::cast_unsigned);
             look.numbers.words.iter().map(scaled).collect::<Option<Vec<u64>>>()
         };
-        // Numbers outside of the sample may have up to two more decimals.
+        // Exponents up to two higher are tried, because numbers outside of the sample may have more decimals.
         let (exponent, integers) = (first..first.saturating_add(3)).find_map(|e| Some((e, integers(e)?)))?;
         let mut out = vec![exponent];
         look.put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 });

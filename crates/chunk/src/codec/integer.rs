@@ -9,7 +9,11 @@ use crate::bytes::Reader;
 
 pub(super) struct Integer;
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "decoding is compared")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "the integer is converted back and compared"
+)]
 pub(crate) fn whole(word: u64) -> Option<u64> {
     let integer = f64::from_bits(word) as i64;
     ((integer as f64).to_bits() == word).then_some(integer.cast_unsigned())

@@ -1,5 +1,5 @@
-//! What are the properties of a column? Before any codec encodes the column, each codec estimates its output size
-//! from a sample.
+//! What are the properties of a column? Before any codec encodes the column, each permitted codec estimates its output
+//! size, most of them from a sample.
 //!
 //! This file and two codecs, `ans/` and `multiple.rs`, use each other. These two take a [`Look`], like all codecs. A
 //! [`Look`] uses their functions to compute the cost of entropy coding, with or without division by a common divisor.
@@ -14,8 +14,8 @@ const SAMPLE: usize = 512;
 /// Number of contiguous runs in the sample of a long column.
 const RUNS: usize = 4;
 
-/// With [`Effort::Thorough`], codecs that search for patterns get a trial if the best output so far takes more bits per number
-/// than this. Such numbers may contain repetitions.
+/// With [`Effort::Thorough`], a codec that searches for patterns gets a trial despite a poor estimate if the best output so
+/// far takes more bits per number than this. Such numbers may contain repetitions.
 const OPEN_ABOVE: f64 = 8.0;
 /// Number of values in a trial. With half as many values, the tables would be so large relative to the values that the
 /// trial would miss columns that the codec makes smaller.

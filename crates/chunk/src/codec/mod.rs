@@ -196,7 +196,8 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     };
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
-        // Tries all candidates until one succeeds, because the column may differ from its sample.
+        // Leaves out no candidate before there is an output to keep: the column may differ from its sample, so that the best
+        // candidates may fail.
         let is_left_out = wanted == 0 || promised > most;
         if is_left_out && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
             continue;
@@ -218,7 +219,7 @@ fn score(bytes: usize, codec: &dyn Codec) -> f64 {
     bytes as f64 * codec.slowness()
 }
 
-/// The permitted codecs that can encode the column, best first, each with its estimate in bits per number, multiplied by its
+/// The permitted codecs that have an estimate, best first. Each has its estimate in bits per number, multiplied by its
 /// slowness. Only one codec if no other one can be better.
 fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];

@@ -12,7 +12,7 @@ pub(super) struct Layout(pub(super) Vec<Slot>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot {
-    /// Index of the call in its segment.
+    /// Number of the call in its segment, counted over all parts.
     pub(super) call: u32,
     pub(super) key: u32,
     pub(super) form: Form,
@@ -100,7 +100,7 @@ impl fmt::Display for AttributeData {
 /// An attribute of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttributeRef<'a> {
-    /// Index of the call in its segment.
+    /// Number of the call in its segment; see [`RowRef::call_number`](super::RowRef::call_number).
     pub call: u32,
     pub key: &'a Arc<str>,
     pub value: &'a AttributeData,

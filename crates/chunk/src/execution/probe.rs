@@ -1,5 +1,6 @@
-//! Does a chunk have an attribute with an accepted value? Decodes the keys, the layouts, and the columns with values of the
-//! key, but no times, ids or shapes. If the table of keys lacks the key, only this table is decoded.
+//! Does a chunk have an attribute with an accepted value? Decodes the keys, the layouts, the layout of each segment, and the
+//! columns with values of the key, but no times, no trace or span ids, and no shapes. If the table of keys lacks the key,
+//! only this table is decoded.
 
 use super::attributes::{AttributeData, Form, Layout, Slot};
 use super::block::ExecutionBlock;
@@ -17,7 +18,7 @@ pub(crate) fn has_value(
     let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
     columns.skip_to(Role::AttributeKey)?;
     let keys = columns.texts(Role::AttributeKey, tables.keys)?;
-    // Our encoder writes each key once; another one may not.
+    // Our encoder writes each key once; another encoder may repeat a key.
     let is_key: Vec<bool> = keys.iter().map(|name| name == key.as_bytes()).collect();
     if !is_key.contains(&true) {
         return Ok(false);
@@ -44,7 +45,7 @@ fn has_in(
     total(layouts.iter().map(|layout| layout.0.len()), "attributes")?;
     let slots = || layouts.iter().flat_map(|layout| &layout.0);
     let is_wanted = |slot: &Slot| is_key.get(slot.key as usize) == Some(&true);
-    // For each column: the number of values in each form, and whether one of them is wanted.
+    // For the columns of each key: the number of values in each form, and whether one of them has the wanted key.
     let mut counts: Vec<([usize; Form::ALL.len()], bool)> = vec![];
     for slot in slots() {
         if counts.len() <= slot.column() {

@@ -24,7 +24,8 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    /// Numbers contexts in the order in which they occur in all shapes. The decoder derives the same numbers.
+    /// Numbers contexts in the order of their first occurrence, from the first shape to the last. The decoder derives the same
+    /// numbers.
     pub(super) fn new(shapes: &[Arc<Shape>]) -> Self {
         let mut numbers: HashMap<(u64, u64), u32> = HashMap::new();
         let mut of_shape = |shape: &Arc<Shape>| {

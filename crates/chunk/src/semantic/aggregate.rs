@@ -8,9 +8,9 @@ use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};
 
-/// Returns, for each step with samples, one sample at the time of the last sample of the step, and the loss. Steps are
-/// those of PromQL ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the Unix
-/// epoch.
+/// Returns one sample for each step that has samples, at the time of the last sample of the step. Also returns the loss.
+/// Steps are those of PromQL ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the
+/// Unix epoch.
 ///
 /// Minimum, maximum, first and last have the type of the values. Sums have this type, too, unless one of them overflows;
 /// then all sums are f64, like averages. A count is u64. NaN is not counted, and is ignored if the step has other values.

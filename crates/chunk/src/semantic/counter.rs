@@ -22,11 +22,11 @@ const ENDINGS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
 /// Number of descents that show that a series is a gauge. Fewer descents may be chance, or may come from a counter that
 /// was restored to a slightly earlier value.
 pub const DESCENTS_MIN: u64 = 64;
-/// Limit on the changes per descent of a gauge. A random walk has two changes per descent, noise has three.
+/// Limit on the changes per descent of a gauge. A random walk has about two changes per descent, noise two to three.
 const CHANGES_A_DESCENT: u64 = 8;
 /// Maximum size of a descent, in multiples of the usual rise.
 const DESCENT_RISES: f64 = 2.0;
-/// Maximum value after a restart at 0, in multiples of the usual rise: a counter rises by this in half of an interval.
+/// Maximum of the first value after a restart at 0, in multiples of the usual rise: the mean rise in half of an interval.
 const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series with this name is a counter by convention.

@@ -58,7 +58,7 @@ pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl
 }
 
 impl Grid {
-    /// The grid of the numbers with `exponent` decimals. `None` if, for any value, no such number is within the tolerance.
+    /// The grid of the numbers with `exponent` decimals. `None` if there is a value without such a number within its tolerance.
     pub(super) fn of(values: &[f64], tolerance: Tolerance, exponent: u8) -> Option<Self> {
         let interval = |value: &f64| {
             if value.is_finite() { interval(*value, tolerance, exponent) } else { Some(Interval::FREE) }

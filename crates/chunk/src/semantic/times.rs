@@ -126,8 +126,9 @@ mod tests {
         (0..SEEDS).map(share).sum::<f64>() / SEEDS as f64
     }
 
-    /// The limits are the percentages of times that the better of two closed loops without look-ahead stores: runs of equal
-    /// distances, or a constant period with corrections. They were measured with series of 5,000 times each and 20 seeds.
+    /// The limits are percentages of times. They were measured with two closed loops that do not look ahead: one stores runs
+    /// of equal distances, the other a constant period with corrections. Each limit is the lower percentage of the two, the
+    /// average of 20 series of 5,000 times.
     #[test]
     fn at_most_as_many_times_are_stored_as_without_look_ahead() {
         let grid = (10_000, -5, 5, true);

@@ -73,9 +73,10 @@ impl Line {
     }
 }
 
-/// Parallel lines that do not meet. Each line is extended while its intervals have a common height, and is drawn in the middle of
-/// the common heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for
-/// slope 0). The first integer of a line exceeds the last integer of the previous line by at least `rise_min`.
+/// Parallel lines that do not meet. The height of a line is its integer at index 0. A line is extended while there are
+/// heights with which it passes through all its intervals, and is drawn with the middle one of these heights (Lazaridis and
+/// Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope 0). The first integer of
+/// a line exceeds the last integer of the previous line by at least `rise_min`.
 ///
 /// `None` if an interval is too low for `rise_min`, or if a height overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {

@@ -90,16 +90,16 @@ impl Column {
         Self { name: name.to_owned(), physical, encodings, codec: UNCOMPRESSED, rows, pages }
     }
 
-    /// Writes the same number for all rows.
+    /// The same number in all rows.
     pub fn numbers(name: &str, rows: usize) -> Self {
         let dictionary = Page::dictionary(1, 1_700_000_000i64.to_le_bytes().to_vec());
-        // One run with bit width 0.
+        // Bit width 0, then one run.
         let mut body = vec![0];
         varint(&mut body, rows << 1);
         Self::new(name, INT64, rows, RLE_DICTIONARY, vec![dictionary, Page::data(RLE_DICTIONARY, rows, body)])
     }
 
-    /// Writes alternating texts. Each text is repeated for the given number of rows.
+    /// The texts in turn, each for `run` rows, until all rows have one.
     pub fn texts(name: &str, rows: usize, texts: &[Vec<u8>], run: usize) -> Self {
         let dictionary = Page::dictionary(texts.len(), texts.iter().flat_map(|text| plain(text)).collect());
         let mut body = vec![16];
@@ -122,7 +122,7 @@ impl Column {
         )
     }
 
-    /// Writes one text, followed by repetitions of it.
+    /// The same text of `length` bytes in all rows; the page has it only once.
     pub fn prefixed(name: &str, rows: usize, length: usize) -> Self {
         // After the first text, each text has the whole previous text as its prefix, and an empty suffix.
         let mut body = Vec::new();
@@ -132,7 +132,7 @@ impl Column {
         Self::new(name, BYTE_ARRAY, rows, DELTA_BYTE_ARRAY, vec![Page::data(DELTA_BYTE_ARRAY, rows, body)])
     }
 
-    /// Writes one page per row. Each page has a short text, followed by padding.
+    /// One page per row: a short text, then `length` bytes of padding.
     pub fn padded(name: &str, rows: usize, length: usize) -> Self {
         let mut body = plain(b"x");
         body.resize(body.len() + length, 0);

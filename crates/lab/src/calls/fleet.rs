@@ -1,7 +1,7 @@
 //! Which services are there, and what does a request to each of them do?
 //!
-//! A route is a tree of calls. Each time a call is made, each of its children is made once, sometimes, or several times. So
-//! traces of one route are similar, but rarely equal.
+//! A route is a tree of calls. Each time a call is made, some of its children are made exactly once, others at most once, and
+//! others several times, at random. So traces of one route are similar, but rarely equal.
 
 use tacho_model::{OperationKind, Random};
 
@@ -77,7 +77,7 @@ pub(super) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Repeat {
     Once,
-    /// With this probability, percent.
+    /// Once or not at all: once with this probability, percent.
     Sometimes(u64),
     /// At least once, at most this number of times.
     Times(u64),
@@ -195,7 +195,7 @@ impl Growing<'_> {
         Node { operation, self_ns, repeat, remote: None, may_fail: true, children }
     }
 
-    /// Number of the operation.
+    /// Number of the operation, which is added if it is new.
     fn operation(&mut self, kind: OperationKind, name: String) -> u32 {
         let key = (kind, name);
         let known = self.operations.iter().position(|operation| *operation == key);

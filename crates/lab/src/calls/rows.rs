@@ -8,8 +8,8 @@ use tacho_model::{EventKind, mix64};
 use super::fleet::Fleet;
 use super::trace::{AttributeKey, AttributeText, EXCEPTIONS, Segment, Trace};
 
-/// Trace ids and request ids have the form of a UUID, span ids are decimal numbers. `status`, `request_id` and `exception` are
-/// empty if the call has none.
+/// Trace ids and request ids have the form of a UUID, span ids are decimal numbers; a missing parent is 0. `status`,
+/// `request_id` and `exception` are empty if the call has none.
 pub const HEADER: &str = "trace_id,span_id,parent_span_id,service,host,operation,kind,start_ns,duration_ns,self_ns,failed,\
                           status,request_id,exception";
 
@@ -92,7 +92,7 @@ pub(super) fn host(instance: usize) -> String {
     format!("node-{}", instance + 1)
 }
 
-/// As agents write it: lower case with hyphens.
+/// A UUID as agents write it: lower case, with hyphens.
 pub(super) fn uuid_text(bytes: [u8; 16]) -> String {
     let text = format!("{:032x}", u128::from_be_bytes(bytes));
     format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])

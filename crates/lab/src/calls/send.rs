@@ -16,11 +16,11 @@ use super::trace::{
     AttributeKey, AttributeText, EXCEPTIONS, INSTANCES, Process, Segment, THREADS, Trace, Traces,
 };
 
-/// A frame is sent when it has this many bytes, as the agents do.
+/// A frame is sent when its body has this many bytes; agents do the same.
 const FRAME_BYTES: usize = 64 << 10;
 /// Limit on the frames of a connection that are not acknowledged.
 const UNACKED_MAX: u64 = 16;
-/// A connection without a frame for this time gets a heartbeat. The server ends a connection after 15 s without a frame.
+/// A connection without a frame for this time gets a heartbeat. The server ends a connection after 15 s without a byte.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Text ids: the threads are from 1, the exceptions from 101, the keys from 201.
@@ -101,7 +101,7 @@ struct Link {
     answers: Arc<(Mutex<Answers>, Condvar)>,
     seq: u64,
     frame: Option<DataFrame>,
-    /// Time of the last frame.
+    /// When the last frame was sent.
     written: Instant,
 }
 
@@ -116,7 +116,7 @@ impl Link {
         let reader = stream.try_clone().map_err(io)?;
         let answers = Arc::<(Mutex<Answers>, Condvar)>::default();
         let shared = Arc::clone(&answers);
-        // Ends with the connection, or when the server refuses something.
+        // Ends when the connection ends or is of no more use.
         std::thread::spawn(move || receive(reader, &shared));
         let mut link =
             Self { target: target.to_owned(), stream, answers, seq: 0, frame: None, written: Instant::now() };

@@ -16,6 +16,7 @@ pub const THREADS: u64 = 16;
 const SEGMENT_BITS: u32 = 24;
 /// Percentage of the traces whose id and parent come from a tracer outside of the fleet.
 const OUTSIDE_PERCENT: u64 = 30;
+/// Percentage of the requests without a parent that are answered with 401, 404 or 429.
 const REFUSED_PERCENT: u64 = 3;
 /// Of the calls that may fail, one in this number throws an exception.
 const FAILS_ONE_IN: u64 = 4_000;
@@ -82,7 +83,8 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub id: TraceId,
-    /// Whether the id is derived from the first segment's number.
+    /// Whether the id is derived from the session and the number of the first segment. Otherwise it comes from outside of the
+    /// fleet.
     pub is_own: bool,
     pub request_id: [u8; 16],
     /// The first segment is that of the request that starts the trace.
@@ -191,7 +193,7 @@ impl Playing<'_> {
         self.enter(at, node.operation);
         self.pass(at, node.self_ns / 2);
         let status = if self.random.one_in(OVERLOADED_ONE_IN) {
-            // Refused after the calls before the handler.
+            // The calls before the handler are made and fail; the handler is not reached.
             self.front(at, &node.children, true);
             503
         } else if parent.is_none() && self.random.below(100) < REFUSED_PERCENT {

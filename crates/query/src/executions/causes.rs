@@ -12,12 +12,12 @@ use super::fold::{Rounds, hash};
 use super::limits::{Incomplete, Limits};
 use super::source::Source;
 
-/// A segment with a parent: 24 bytes, because there are millions of them.
+/// A row of a segment with a parent. It has 24 bytes, because there are millions of them.
 #[derive(Clone, Copy)]
 struct Cause {
     /// Span base plus call number of the causing call.
     counter: u64,
-    /// Duration of the outermost calls of kind http-server that end in the row, ns.
+    /// Total duration of the outermost calls of kind http-server that end in the row, ns.
     served_ns: u64,
     trace: TraceTag,
     /// Number of the causing call's operation, or [`UNKNOWN`].
@@ -37,15 +37,15 @@ impl TraceTag {
     }
 }
 
-/// The segments of one round that have a parent, sorted by their causes.
+/// The rows of one round whose segments have a parent; after [`Causes::sort`], sorted by their causes.
 pub(super) struct Causes {
     all: Vec<Cause>,
     pub(super) rounds: Rounds,
-    /// Whether a segment was collected, in any round.
+    /// Whether a row was collected, in any round.
     pub(super) is_used: bool,
     max: usize,
     max_of_round: usize,
-    /// Number of segments that count as segments without a parent, because a limit was reached.
+    /// Number of rows that count as if their segments had no parent, because a limit was reached.
     omitted: u64,
 }
 
@@ -70,7 +70,7 @@ impl Causes {
         self.rounds.next()
     }
 
-    /// Collects the segments of the round that have a parent; with `served`, only those that served a request.
+    /// Collects the rows of the round whose segments have a parent; with `served`, only rows in which a request was served.
     pub(super) fn gather(&mut self, source: Source<'_>, served: bool) {
         for row in source.block.rows() {
             let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
@@ -88,15 +88,15 @@ impl Causes {
             let rounds = self.rounds;
             self.all.retain(|cause| rounds.takes_hash(u64::from(cause.trace.0)));
         }
-        // A round that cannot be split may keep more than `max` segments, at most `max_of_round`. The others count as segments
-        // without a cause.
+        // A round that cannot be split may keep more than `max` rows, at most `max_of_round`. The others count as if their
+        // segments had no cause.
         match self.rounds.takes(trace) {
             true if self.all.len() < self.max_of_round => self.all.push(cause),
             is_taken => self.omitted += u64::from(is_taken),
         }
     }
 
-    /// Ends the collection.
+    /// Must be called after the last row of the round is collected, and before the causes are searched.
     pub(super) fn sort(&mut self) {
         self.all.sort_unstable_by_key(|cause| (cause.counter, cause.trace));
     }
@@ -145,7 +145,7 @@ impl Causes {
     }
 }
 
-/// Duration of the outermost calls of kind http-server that end in the row, ns.
+/// Total duration of the outermost calls of kind http-server that end in the row, ns.
 fn served_ns(source: Source<'_>, row: RowRef<'_>) -> u64 {
     let operations = source.block.operations();
     let is_server = |call: &&Call| operations[call.operation as usize].kind == OperationKind::HttpServer;

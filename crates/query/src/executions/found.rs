@@ -76,16 +76,17 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
 
 /// The entry of a trace.
 struct Entry {
-    /// The lower key is the better entry. A segment without a parent is better, then an earlier part, then an earlier
-    /// start; the span base breaks ties.
+    /// The entry with the lower rank is better. The rank compares, in this order: whether the segment has a parent (without is
+    /// better), the number of the part, the start, and the span base.
     rank: (bool, u32, Timestamp, u64),
     base: u64,
     service: Arc<str>,
     /// Number, within the segment, of the first call of the row.
     first_call: u32,
     times: FirstCall,
-    /// The operation of the first call, by the latest part that starts with this call.
+    /// The operation of the first call, as the latest known part that starts with this call names it.
     operation: Option<Operation>,
+    /// Number of that part.
     named_by: u32,
     request_id: Option<String>,
     http_status: Option<i64>,

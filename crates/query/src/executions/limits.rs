@@ -8,15 +8,16 @@ use std::fmt;
 pub(super) struct Limits {
     /// Rows that wait for a next part. As many rows may wait for a previous part. About 64 bytes each, in a search more.
     pub(super) waiting: usize,
-    /// Segments with a parent in a round that can be split; 24 bytes each.
+    /// Rows of segments with a parent, in a round that can be split; 24 bytes each.
     pub(super) causes: usize,
-    /// Segments with a parent in a round that cannot be split. More rounds do not help if few traces have most of the segments.
+    /// Rows of segments with a parent, in a round that cannot be split. More rounds do not help if few traces have most of
+    /// these rows.
     pub(super) causes_of_round: usize,
     /// Traces with a segment that has a parent, in one round; 8 bytes each.
     pub(super) parented: usize,
     /// Traces with the requested request id.
     pub(super) requested: usize,
-    /// Candidates among which a search for traces by their entries finds the first ones.
+    /// Candidates that a search for traces by their entries compares.
     pub(super) candidates: usize,
 }
 
@@ -45,7 +46,7 @@ impl Default for Limits {
 pub enum Incomplete {
     /// Parts of segments that were not joined with the next or the previous part.
     Parts { omitted: u64, limit: usize },
-    /// Segments with a parent that count as segments without one.
+    /// Parts of segments with a parent that count as if they had none.
     Causes { omitted: u64, limit: usize },
     /// Traces beyond those that the search compared may belong to the answer.
     Candidates { limit: usize },

@@ -10,7 +10,7 @@ pub(super) struct Parented {
     rooted: Vec<bool>,
     rounds: Rounds,
     max: usize,
-    /// Number of hashes at which duplicates are removed.
+    /// Number of hashes at which duplicates are removed, and the share of the round is halved if more than `max` are left.
     full: usize,
 }
 
@@ -46,7 +46,7 @@ impl Parented {
         }
     }
 
-    /// Ends the insertion.
+    /// Must be called after the last insertion of a round.
     pub(super) fn seal(&mut self) {
         self.sort();
         self.rooted = vec![false; self.hashes.len()];

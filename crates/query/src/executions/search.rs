@@ -219,7 +219,7 @@ impl Searching {
         self.search.request_id.is_none() || self.requested.contains(&trace)
     }
 
-    /// Whether an attribute has the requested request id.
+    /// Whether a value is the requested request id.
     fn is_id(&self, value: &AttributeData) -> bool {
         self.search.request_id.as_ref().is_some_and(|id| match value {
             AttributeData::Integer(number) => number.to_string() == *id,
@@ -296,7 +296,8 @@ impl Searching {
         self.join(row, is_waiting.then_some(Candidate { key, matched: None }));
     }
 
-    /// Lets an open candidate wait for the next part of its segment. When that part is added, it offers the call instead.
+    /// Lets an open candidate wait for the next part of its segment. When that part is added, the candidate is dropped, because
+    /// the part has the same call.
     fn join(&mut self, row: RowRef<'_>, open: Option<Candidate>) {
         if !row.shape().carried().is_empty() {
             self.parts.start(row, ());

@@ -75,7 +75,8 @@ impl Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Ok,
-    /// The call ended with an exception, or, for a request, with a status of 500 or above (`docs/concepts.md`).
+    /// The call ended with an exception, or, for a request, with a status of 500 or above or an incomplete answer
+    /// (`docs/concepts.md`).
     Failed,
     /// No exit of the call is known.
     Running,

@@ -95,7 +95,7 @@ impl Top {
         self.is_cut
     }
 
-    /// The worst key that is kept, if other traces were offered and are not kept. All traces with better keys are known.
+    /// The worst key that is kept, if other traces were offered and are not kept. No trace with a better key was dropped.
     pub(super) fn threshold(&self) -> Option<Key> {
         self.keys.first().copied().filter(|_| self.is_cut)
     }

@@ -198,7 +198,7 @@ impl Assembly {
     }
 
     /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles.
-    /// Spans that no root reaches come last; the earliest of them is treated as a root.
+    /// Spans that no root reaches come last: again and again, the earliest of the remaining spans is treated as a root.
     fn order(&self) -> Vec<(usize, u32)> {
         let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
         by_time.sort_by_key(|at| (self.spans[*at].start, *at));

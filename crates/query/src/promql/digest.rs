@@ -91,7 +91,7 @@ impl<A: Digest, B: Digest> Digest for (A, B) {
 #[derive(Clone, Debug)]
 pub struct Counter {
     pub ends: Ends,
-    /// Sum of the last value before each reset.
+    /// What the resets took from the counter: the sum of the last values before them.
     pub lost: Neumaier,
     pub resets: usize,
 }

@@ -99,7 +99,7 @@ fn distance(a: usize, b: usize) -> f64 {
     a as f64 - b as f64
 }
 
-/// Distances of the first samples of an evenly spaced run from the middle of the run, in half steps.
+/// Distances of the first [`LANES`] samples of an evenly spaced run from the middle of the run, in half steps.
 pub fn half_steps(count: f64) -> [f64; LANES] {
     [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0))
 }

@@ -11,7 +11,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The step is as long as possible, so that no window of another time overlaps the window of `at`.
+    /// The step is as long as possible, so that `slide.rs` does not prepare for windows that overlap.
     pub const fn instant(at: Timestamp) -> Self {
         Self { start: at, step: Timestamp::MAX, count: 1 }
     }
@@ -52,7 +52,7 @@ impl Reference {
         self.fixed.unwrap_or_else(|| evaluated_at.saturating_sub(self.offset))
     }
 
-    /// First and last time that are read for a whole grid.
+    /// What [`Reference::time`] returns for the first and the last time of a grid.
     pub fn bounds(&self, grid: &Grid) -> (Timestamp, Timestamp) {
         (self.time(grid.start), self.time(grid.last()))
     }

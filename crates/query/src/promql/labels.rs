@@ -30,7 +30,7 @@ pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
 
 /// All labels whose name passes the filter.
 pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
-    // Cannot fail, because the result is a subset of labels that were within the limits.
+    // Fails only for labels that were stored before the limit on their total bytes, if the kept ones still exceed it.
     Arc::new(Labels::new(labels.iter().filter(|(name, _)| keep(name))).unwrap_or_else(|_| Labels::empty()))
 }
 

@@ -196,7 +196,7 @@ impl Lowering<'_> {
         Ok(self.push(Node::Call { function, arguments, keeps_name: false }, function.returns))
     }
 
-    /// Takes the pattern of `label_replace` from the budget that the patterns in selectors use, too.
+    /// Counts the pattern of `label_replace` against the budget of the patterns in selectors.
     fn count_rewrite(&mut self, function: &Function, arguments: &[NodeId]) -> Result<(), Error> {
         if function.name == "label_replace"
             && let Some(&pattern) = arguments.last()

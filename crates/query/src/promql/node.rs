@@ -75,7 +75,7 @@ pub enum Node {
         selector: Selector,
         range: i64,
     },
-    /// Step in ns. `None` means the default of the plan.
+    /// `range` and `step` in ns. Without a step, that of `Params::subquery_step` is used.
     Subquery {
         inner: NodeId,
         range: i64,

@@ -48,7 +48,7 @@ impl Plan {
         &self.selections
     }
 
-    /// Steps of all parts of the query together. This is the number of values computed per series.
+    /// Sum of the steps of all nodes.
     pub fn steps(&self) -> usize {
         self.grids.iter().fold(0, |steps, grid| steps.saturating_add(grid.count))
     }

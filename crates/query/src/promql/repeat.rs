@@ -2,10 +2,11 @@
 //!
 //! They may if the result at a step depends only on the time of the step and on the samples near to it, bit for bit: not on the
 //! other steps of the query. [`Reach::of`] accepts only forms for which this is known. It refuses:
-//! - `@`, which reads a fixed time at each step, and subqueries, whose steps are counted from other times;
+//! - `@`, which reads a fixed time at each step, and subqueries, which read at multiples of their own step;
 //! - functions that return a range vector (`derivative`, `moving_avg`, ...);
-//! - functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last digit depends on how
-//!   the times of a chunk are stored, and a range may cut a chunk;
+//! - functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last digit may differ
+//!   between regular times and a list of the same times. (`joined.rs` chooses the form by the times alone, but they are still
+//!   refused.)
 //! - `label_replace`, `label_join`, `dtw_over_time`, `sax_over_time`, and functions of windows that drop the names of several
 //!   metrics (`rate({__name__=~"a|b"}[5m])`): they fail if two series of the result have the same labels, even if these have
 //!   values at different steps;
@@ -34,7 +35,7 @@ pub struct Reach {
     pub uses_summaries: bool,
 }
 
-/// Functions whose last digit depends on how times are stored.
+/// Functions of a line through the samples. The head of this file states why they are refused.
 const OF_LINES: [&str; 6] = [
     "deriv",
     "predict_linear",
@@ -62,8 +63,8 @@ const OF_STEPS: [&str; 13] = [
 ];
 
 impl Reach {
-    /// Whether a selector has samples between its windows on which no result depends. The windows of another selector may
-    /// cover their times.
+    /// Whether the windows of a selector leave out times between the steps of a query, which are `step` ns apart. Windows of
+    /// another selector may cover these times.
     pub const fn has_gaps(&self, step: i64) -> bool {
         step > self.window_min
     }

@@ -57,7 +57,7 @@ impl Row {
     }
 }
 
-/// The samples of one series without staleness markers. Range windows slide over these samples.
+/// The samples of one series, but not its staleness markers. Range windows slide over these samples.
 #[derive(Clone, Debug)]
 pub struct Samples<'d> {
     pub labels: Arc<Labels>,
@@ -159,7 +159,8 @@ pub enum Value<'d> {
 }
 
 impl<'d> Value<'d> {
-    /// Number of values held, which counts towards the limit on points.
+    /// Number of values held, which counts towards the limit on points. A sample of a range vector counts as two (time and
+    /// value) if the range vector owns it, otherwise not at all.
     pub fn points(&self) -> usize {
         match self {
             Self::Scalar(points) => points.len(),

@@ -37,7 +37,7 @@ use super::window::{Bounds, Frame, Visits};
 pub struct Panes<D> {
     /// The panes before the edge of a block. The oldest pane is last. Each pane is joined with the front panes after it in time.
     front: Vec<(Timestamp, D)>,
-    /// The panes after it.
+    /// The panes after the edge of the block. The newest pane is last.
     back: Vec<(Timestamp, D)>,
     /// The join of all panes of the back.
     joined: Option<D>,

@@ -22,7 +22,7 @@ pub struct Variance {
 }
 
 impl Variance {
-    /// Standard deviation of a sample, i.e. divided by the count minus one; `None` for a single value.
+    /// Sample standard deviation (its divisor is the count minus one); `None` for a single value.
     pub fn deviation_of_sample(&self) -> Option<f64> {
         (self.count > 1.0).then(|| self.root_by(self.count - 1.0))
     }
@@ -73,9 +73,9 @@ impl Variance {
         self.shift(off, later.count);
     }
 
-    /// Adds `count` values whose mean differs from the current mean by `off`. The new mean needs all digits. For its
-    /// difference from the old mean, a plain double is enough: the rounding error is some 2^-53 of `off`, and the sum of
-    /// squares grows in proportion to the square of `off`.
+    /// Adds `count` values whose mean differs from the current mean by `off`. The squared differences of these values from their
+    /// own mean were added before. The new mean needs all digits. For its difference from the old mean, a plain double is
+    /// enough: the rounding error is some 2^-53 of `off`, and the sum of squares grows in proportion to the square of `off`.
     #[inline]
     fn shift(&mut self, off: f64, count: f64) {
         let share = count / (self.count + count);

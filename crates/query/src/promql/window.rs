@@ -27,7 +27,7 @@ pub struct Bounds {
     pub now: Timestamp,
 }
 
-/// The samples of one series within bounds. There is at least one.
+/// The samples of one series within bounds. Functions get only windows with at least one sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'s> {
     pub at: &'s [Timestamp],
@@ -71,7 +71,7 @@ impl Frame<'_> {
         }
     }
 
-    /// True for queries such as `rate(x[1d] @ end())`, which read the same window at each step.
+    /// True for queries such as `rate(x[1d] @ end())`, which read the same window with the same parameters at each step.
     fn is_constant(&self) -> bool {
         let steady = |values: &Vec<f64>| values.iter().all(|value| value.to_bits() == values[0].to_bits());
         let of_changes = |change: &super::rows::Change| change.parameters.iter().all(steady);

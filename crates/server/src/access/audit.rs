@@ -2,7 +2,7 @@
 //! per line to `audit.log`.
 //!
 //! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
-//! the file has reached its limit, it becomes `audit.log.1`, and older ones move up.
+//! the file has reached its limit, it becomes `audit.log.1`, older ones move up, and the oldest is removed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 
 use super::file::{give_to_owner, own_file};
 
-/// The name of the file.
 pub const FILE: &str = "audit.log";
 /// If a process has written to a file and it has at least this size in bytes, the next line of the process begins a new file.
 const FILE_BYTES_MAX: u64 = 8 << 20;

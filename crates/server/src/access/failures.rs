@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_model::Timestamp;
 
-/// Limit on the wrong tokens of one address per window. Further ones get 429 (agents the error
+/// Limit on the wrong tokens of one address per minute. Further ones get 429 (agents the error
 /// `TooManyConnections`), and are not in the audit log.
 pub const FAILURES_MAX: u32 = 10;
 const WINDOW_NS: i64 = 60_000_000_000;

@@ -1,7 +1,7 @@
 //! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
 //!
 //! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
-//! An error names the setting, its place in the file or the environment, and what is allowed.
+//! An error names the setting, what is allowed, and the place of a value from the file or the environment.
 //!
 //! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
 //! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.
@@ -151,8 +151,8 @@ const DECODING_BYTES_MAX: usize = 1 << 30;
 /// Default memory limit of the cache of query results, bytes: some 100 panels with 40,000 points each.
 const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
 /// The next five numbers limit defaults: each default is at most the usable memory divided by one of these numbers.
-/// `BODY_SHARE` is large, because up to 16 bodies are in memory at once, and the records of a body take up to 48 times
-/// its size.
+/// `BODY_SHARE` is large, because the budget for bodies is 16 of the largest ones, and the records of a body may take 48 times
+/// its size in addition to a constant.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const QUERY_CACHE_SHARE: usize = 64;

@@ -64,8 +64,8 @@ pub struct Chunks {
     compression: Option<String>,
 }
 
-/// Allowed number of samples per chunk. In smaller chunks the overhead dominates. In larger ones a read decodes far more
-/// samples than it needs.
+/// Allowed `values` of a rule for chunks: the number of samples of a series in a merged chunk. In smaller chunks the overhead
+/// dominates. In larger ones a read decodes far more samples than it needs.
 const CHUNK_VALUES: std::ops::RangeInclusive<usize> = 128..=65_536;
 
 /// Position of a rule, for messages: the section, and the number of the rule in this section, from 1.

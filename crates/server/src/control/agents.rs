@@ -98,8 +98,9 @@ pub struct Report {
     pub off: u64,
     /// For each rule: its id, the number of methods that it decides, and the reason why it cannot be applied (else empty).
     pub rules: Vec<(u64, u64, String)>,
+    /// Operations that the agent itself switched to aggregation or off.
     pub moved: Vec<Moved>,
-    /// Whether the lists were omitted to save memory.
+    /// Whether `rules` and `moved` were omitted to save memory.
     pub cut: bool,
 }
 
@@ -132,6 +133,7 @@ pub struct Agent {
     pub heard: Timestamp,
     /// The value of `heard` when the agent disconnected. `None` while the agent is connected.
     pub left: Option<Timestamp>,
+    /// The last PING on this connection; zeros before the first.
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
     /// The revision of the rules when the server last checked whether the agent needs a new list.

@@ -1,4 +1,4 @@
-//! Receives the body of a request, and then acquires one of the `requests_max` permits.
+//! Receives the body of a request, and then acquires one of the `requests_max` permits. If none is free, the request gets 503.
 //!
 //! A slow body, or one that never arrives, takes a connection (`listener.rs`) and memory for the received bytes, but no
 //! permit. `decoding.rs` limits the memory of all bodies together, including forms of queries, and `guard.rs` limits their

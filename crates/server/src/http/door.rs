@@ -21,7 +21,6 @@ use super::route::{Need, is_reading};
 use crate::access::token::Role;
 use crate::access::{Access, Gate, Reason, Refusal, Whole};
 
-/// The name of the cookie.
 pub const COOKIE: &str = "tacho_session";
 /// A header that a page of another origin cannot send without a permission that this server never gives.
 const OWN_HEADER: &str = "x-tacho";
@@ -63,8 +62,9 @@ impl<'a> Visit<'a> {
     /// Lets the request in. `None` if it needs no access.
     ///
     /// # Errors
-    /// 401 without valid credentials, 429 after too many wrong tokens, 403 if the credentials do not permit the request, 400 for
-    /// several credentials or for a header `Authorization` of an unknown form.
+    /// 401 without valid credentials, 429 after too many wrong tokens, 403 if the credentials do not permit the request or if a
+    /// change with a cookie does not come from the page, 400 for several credentials or for a header `Authorization` of an
+    /// unknown form.
     pub fn enter(&self, gate: &Gate, headers: &HeaderMap, uri: &Uri) -> Result<Option<Access>, ApiError> {
         if self.need == Need::Nothing {
             return Ok(None);

@@ -10,7 +10,7 @@ use crate::decoding::{self, Busy};
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// Kind of the error, by its name in Prometheus.
+    /// Kind of the error, by its name in Prometheus if Prometheus has this kind.
     pub kind: &'static str,
     pub message: String,
     /// Value of Retry-After, seconds.

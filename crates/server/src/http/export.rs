@@ -81,7 +81,7 @@ type Left = (Reader, VecDeque<Vec<Slice>>);
 fn parts(slices: VecDeque<Slice>) -> VecDeque<Vec<Slice>> {
     match slices.len() {
         0 | 1 => slices.into_iter().flat_map(Slice::parts).map(|part| vec![part]).collect(),
-        // The samples of short series.
+        // Several slices are the samples of short series. They form one part.
         _ => VecDeque::from([slices.into()]),
     }
 }

@@ -103,8 +103,8 @@ struct Decoded {
 }
 
 impl Decoded {
-    /// Memory of the frames and of the body, bytes. A frame without records takes 21 bytes of the body, but a whole [`Data`] in
-    /// memory.
+    /// Memory of the frames, the reasons and the body, bytes. A frame without records takes only 21 bytes of the body, but a
+    /// whole [`Data`] in memory.
     fn memory_bytes(&self) -> usize {
         let batches: usize = self.frames.iter().map(|data| batch_bytes(&data.batch)).sum();
         let reasons: usize = self.refused.iter().map(String::capacity).sum();

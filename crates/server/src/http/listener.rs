@@ -31,7 +31,8 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Limit on the buffer of one connection, bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Number of additional connections above the limit. They are reserved for health checks while all other connections are busy.
+/// Number of reserved connections, which are accepted above the limit while all others are busy. On them, only health checks
+/// and `/metrics` are served. Other requests get 503.
 const RESERVE_MAX: usize = 32;
 
 /// Marks a request that came on a reserved connection.

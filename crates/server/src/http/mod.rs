@@ -1,6 +1,6 @@
 //! The HTTP API: maps paths to handlers. `docs/api.md` describes it.
 //!
-//! Every request passes `guard.rs` (limits, time, counts, headers). `error.rs` formats every error.
+//! Every request passes `guard.rs` (origin, credentials, limits, time, counts, headers). `error.rs` formats every error.
 
 mod admin;
 mod admission;

@@ -1,4 +1,4 @@
-//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). In texts that do not repeat after this cut,
+//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). In texts that get no template with this cut,
 //! almost all words ([`words`]).
 
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //!   ~ AGE CALL KIND NAME        a carried call
 //!   DELTA > KIND NAME           enter
 //!   DELTA <                     exit
-//!   DELTA !                     exit by an exception
+//!   DELTA !                     exit of a call that failed
 //!   @CALL KEY = VALUE           attribute; a number becomes an integer
 //! ```
 

@@ -44,7 +44,7 @@ shop h1 main trace=4 base=5000 at=4000
   3 > method parse
 ";
 
-/// One line per trace: id, and duration and outcome of the call that matched, or of the trace.
+/// For each trace found: its id, then duration and outcome of the call that matched, or of the trace.
 fn check(change: impl FnOnce(&mut Search), expected: &str) {
     let mut search = everything();
     change(&mut search);

@@ -135,7 +135,7 @@ fn make_monotonic(buckets: &mut [Bucket]) {
     }
 }
 
-/// Whether the difference of two counts is less than 10^-12 times their sum.
+/// Whether two counts are equal except for rounding: if neither is 0, their difference is less than 10^-12 times their sum.
 fn nearly_equal(a: f64, b: f64) -> bool {
     const TOLERANCE: f64 = 1e-12;
     let sum = a.abs() + b.abs();

@@ -63,7 +63,7 @@ pub fn minute(at: f64) -> f64 {
     whole(at).map_or(f64::NAN, |at| small(at.rem_euclid(3_600) / 60))
 }
 
-/// Whole seconds; `None` for a value outside the calendar's range.
+/// Whole seconds, rounded towards 0; `None` for a value outside the calendar's range.
 #[expect(clippy::cast_possible_truncation, reason = "checked against the years of the calendar")]
 fn whole(at: f64) -> Option<i64> {
     // The limits are -10^14 s and 10^14 s, about three million years.

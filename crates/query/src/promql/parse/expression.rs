@@ -32,7 +32,8 @@ const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("^", BinaryOp::Power, POWER),
 ];
 
-/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. All other keywords need neither.
+/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. The same is true of the numbers `inf` and
+/// `nan`. All other keywords need neither.
 pub const RESERVED: [&str; 6] = ["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
 
 /// How messages name an operator.

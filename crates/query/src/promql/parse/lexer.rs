@@ -19,7 +19,7 @@ pub enum Kind {
 pub struct Token<'t> {
     pub kind: Kind,
     pub text: &'t str,
-    /// Position of the first byte in the text.
+    /// Position of the token's first byte in the text of the query, counted from 0.
     pub at: usize,
 }
 
@@ -38,7 +38,8 @@ impl Token<'_> {
 pub struct Lexer<'t> {
     source: Source<'t>,
     at: usize,
-    /// Whether the position is between `[` and `]`. There a colon is a symbol; elsewhere a colon belongs to a name.
+    /// Whether the position is between `[` and `]`. There a colon at the start of a token is a symbol; elsewhere it belongs to a
+    /// name.
     in_range: bool,
 }
 

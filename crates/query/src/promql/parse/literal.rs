@@ -122,7 +122,7 @@ fn duration(text: &str) -> Option<Result<i64, String>> {
 }
 
 /// The content of a string that is given with its quotes. An error holds the distance in bytes from the first quote to
-/// the fault, and the message.
+/// the fault (0 if the escapes yield bytes that are not UTF-8), and the message.
 pub fn unquote(text: &str) -> Result<Cow<'_, str>, (usize, String)> {
     let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
     if text.starts_with('`') || !inner.contains('\\') {

@@ -104,7 +104,8 @@ impl<'t> Parser<'t, '_> {
         self.take()
     }
 
-    /// Removes the bracket that closes `open`. `instead` names other tokens that may follow, as in `"," or `.
+    /// Removes the bracket that closes `open`. If another token is next, the message names `instead` (such as `"," or `), the
+    /// tokens that are also valid here, before the bracket.
     fn close(&mut self, open: Token<'t>, instead: &str) -> Result<(), Error> {
         let bracket = match open.text {
             "(" => ")",

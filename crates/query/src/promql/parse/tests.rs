@@ -148,7 +148,8 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-/// Checks that a printed query parses to the same tree, and that the place of an error is within the text.
+/// Returns whether `text` is valid. Checks that a valid query, once printed, parses to the same tree, and that the place of an
+/// error is within the text.
 fn check(text: &str) -> Result<bool, TestCaseError> {
     match printed(text) {
         Ok(once) => {

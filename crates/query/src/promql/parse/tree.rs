@@ -1,4 +1,4 @@
-//! What is a parsed query? A syntax tree with positions. Types and names of functions are not checked yet.
+//! What is a parsed query? A syntax tree with positions. The types of operands and the names of functions are not checked yet.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::super::node::{AggregateOp, BinaryOp, LabelChoice, Matching, Modifiers
 #[derive(Debug)]
 pub struct Expr<'t> {
     pub kind: Kind<'t>,
-    /// Position of the first byte in the text, counted from 0.
+    /// Position of the expression's first byte in the text of the query, counted from 0.
     pub at: usize,
 }
 

@@ -21,7 +21,7 @@ usage: java -jar bulletin-board.jar [options]
   --db ADDRESS     memory:, file:PATH or                       BOARD_DB
                    postgres://user:password@host:port/name (memory:)
   --pool N         connections in the pool (30)                BOARD_POOL
-  --threads N      maximum number of request threads (200)     BOARD_THREADS
+  --threads N      maximum threads of the HTTP server (200)    BOARD_THREADS
   --seed-ads N     advertisements put on an empty board (1000) BOARD_SEED_ADS
   --help
 
@@ -38,7 +38,7 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
     private static final int THREADS_MIN = 8;
 
     /**
-     * @throws IllegalArgumentException naming the option, the value and the expected form
+     * @throws IllegalArgumentException naming the wrong option and the reason
      */
     static Options parse(List<String> arguments, Map<String, String> environment) {
         Map<String, String> given = new HashMap<>();

@@ -26,8 +26,9 @@ record Call(Request request, String path) {
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /**
-     * Bytes of an oversized body that are read and discarded before it is refused. A client that is
-     * still sending when the connection closes would not see the answer (RFC 9112, 9.6).
+     * Limit on the further bytes of an oversized body that are discarded before it is refused. A
+     * client that is still sending when the connection closes would not see the answer (RFC 9112,
+     * 9.6).
      */
     static final int REFUSED_BYTES_MAX = 1024 * 1024;
 

@@ -23,7 +23,7 @@ final class Parameters {
     private final Fields fields;
 
     /**
-     * @throws InvalidInputException if a name is not in {@code known}, or given twice
+     * @throws InvalidInputException if a parameter is not in {@code known} or has several values
      */
     Parameters(Fields fields, Set<String> known) {
         for (Fields.Field field : fields) {

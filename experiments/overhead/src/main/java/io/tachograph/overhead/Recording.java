@@ -1,8 +1,8 @@
 package io.tachograph.overhead;
 
 /**
- * The durations of one thread: 1,000 bins of equal length from the first trace to the last (count,
- * sum, median), and a histogram of the traces after the warm-up.
+ * The durations of one thread: 1,000 bins of equal length that cover the time of the workload
+ * (count, sum, median), and a histogram of the traces after the warm-up.
  */
 final class Recording {
     final long[] counts = new long[Workload.BINS];

@@ -7,7 +7,7 @@ import java.util.Map;
 /**
  * The work of the measured process.
  *
- * @param millis time from the first trace to the last
+ * @param millis time in which traces are made, warm-up included
  * @param warmUpMillis the part at the start that is not measured
  * @param threads number of concurrent threads
  * @param depth calls per trace

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * Begins outermost calls that have a parent. The buffer can be chosen; probes always use the buffer
- * of the calling thread.
+ * Begins outermost calls with a given parent, in a given buffer. Probes always use the buffer of
+ * the calling thread.
  */
 public final class Caused {
     private Caused() {}

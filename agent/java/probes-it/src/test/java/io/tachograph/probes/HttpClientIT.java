@@ -41,7 +41,7 @@ class HttpClientIT {
                         "GET " + address,
                         called.root("GET /url/{id}"));
 
-                // A request with a promise has its own segment, because it ends on another thread.
+                // A request of sendAsync has its own segment, because it ends on another thread.
                 Call async =
                         calling.root(root -> "/async/2".equals(root.attributes.get("http.path")));
                 assertEquals(calling.root("shop.CallingShop.sendAsync()").span, async.parent);
@@ -96,7 +96,7 @@ class HttpClientIT {
             assertEquals(
                     64 - 6,
                     lines(with, "< traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-01").size(),
-                    "all requests except those with a header of their own");
+                    "all requests except those to /told, which have their own traceparent");
             List<String> moved = told(with, "/moved");
             List<String> there = told(with, "/there");
             assertEquals(4, moved.size());
@@ -105,7 +105,7 @@ class HttpClientIT {
         }
     }
 
-    /** Open requests need no buffer, whether or not they are answered. */
+    /** A request that waits for its answer needs no buffer, whether or not the answer arrives. */
     @ParameterizedTest
     @MethodSource("jdks")
     void manyRequestsMayBeOpenAtOnce(int jdk) throws Exception {

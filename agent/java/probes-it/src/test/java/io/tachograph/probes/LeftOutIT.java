@@ -20,8 +20,8 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 
 /**
- * If a program decides not to record a trace, the programs that it calls do not record it either,
- * if they have a limit of traces.
+ * A program with a limit of traces ({@code traces_max}) does not record a trace that the calling
+ * program has decided not to record.
  */
 class LeftOutIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
@@ -41,7 +41,7 @@ class LeftOutIT {
         return call.attributes.getOrDefault("http.path", "");
     }
 
-    /** The paths of the recorded requests. */
+    /** The paths with the prefix that recorded incoming requests have. */
     private static Set<String> requests(Watched shop, String prefix) {
         return shop.roots().stream()
                 .filter(root -> root.kind == 2)

@@ -182,7 +182,7 @@ final class Watched implements AutoCloseable {
         return root(call -> call.operation.equals(operation));
     }
 
-    /** Waits until at least this many traces match. @return all matching roots */
+    /** Waits until at least this many root calls match. @return all matching roots */
     List<Call> roots(int count, Predicate<Call> wanted) throws InterruptedException, IOException {
         Predicate<Decoder> areThere =
                 decoder -> decoder.roots.stream().filter(wanted).count() >= count;

@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.HexFormat;
 
 /**
- * Reads the primitive types of the protocol. Missing bytes and numbers that are too large throw a
- * {@link RuntimeException}.
+ * Reads the primitive types of the protocol. Missing bytes, a varint of more than 10 bytes, and a
+ * count that does not fit into an int throw a {@link RuntimeException}.
  */
 public final class Fields {
     private final byte[] bytes;

@@ -241,7 +241,10 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Behaves from now on like a server that has no rules. */
+    /**
+     * From now on sends no PROBES, like a server that does not support rules. Also forgets the last
+     * PROBED answer.
+     */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;

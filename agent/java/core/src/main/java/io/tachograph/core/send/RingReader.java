@@ -24,7 +24,7 @@ import java.util.Arrays;
 final class RingReader {
     private static final int EVENTS_MAX = 4_096;
 
-    /** Number of events for which space is reserved at once. */
+    /** Maximum number of events for which {@link #takeCalls} reserves space at once. */
     private static final int RUN_EVENTS = 256;
 
     /**
@@ -149,7 +149,8 @@ final class RingReader {
     }
 
     /**
-     * Keeps an unrecorded call without an exit from suppressing its thread permanently.
+     * Gives up an outermost call that has been unrecorded for more than {@link
+     * #LEFT_OUT_NANOS_MAX}: its exit may be lost, and then its thread would never record again.
      *
      * @param now ns, always from the same clock
      */
@@ -163,7 +164,7 @@ final class RingReader {
         }
     }
 
-    /** Passes the current part, including open calls, to the outbox. */
+    /** Closes the current part although calls are still open. */
     void flush() {
         if (record.eventCount() > 0) {
             closePart();
@@ -475,8 +476,8 @@ final class RingReader {
     }
 
     /**
-     * Passes the part to the outbox, or drops and counts its calls if the queue is full. Begins the
-     * next part.
+     * Passes the part to the outbox. If the queue is full, drops the part and counts the calls that
+     * end in it. Begins the next part.
      */
     private void closePart() {
         if (record.eventCount() > 0 && !broken) {

@@ -101,7 +101,7 @@ public final class Sender implements Runnable {
         public String tokenFile = "";
         public boolean isTokenInsecure;
 
-        /** The pairs of HELLO. */
+        /** Keys and values that describe the process in HELLO. */
         public Map<String, String> process;
 
         /** The labels of the series of this process. */
@@ -207,9 +207,12 @@ public final class Sender implements Runnable {
 
     /**
      * Sends all records up to now, including open calls, and waits for the acknowledgement. If the
-     * server is reached but the connection fails, further attempts follow within the time. It
-     * does not wait if no program listens at the address, or if the server would also refuse the
-     * next attempt. The sender continues afterwards, because other shutdown hooks may still run.
+     * server is reached but the connection fails, further attempts follow within the time. The wait
+     * ends early if no further attempt is likely to succeed in that time, for example because no
+     * program listens at the address. The sender continues afterwards, because other shutdown hooks
+     * may still run.
+     *
+     * @param waitNanos longest wait, ns
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);

@@ -5,13 +5,13 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 
 /**
- * The address of the server, {@code host:port}. The name is resolved at each attempt, because its
- * address may change.
+ * The address of the server, {@code host:port}. The name is resolved at each attempt to connect,
+ * because its address may change.
  */
 final class ServerAddress {
     static final int PORT = 7071;
 
-    /** Host names and IPv4 addresses. A URL does not match because of its slashes. */
+    /** Host names and IPv4 addresses. */
     private static final String NAME = "[\\p{L}\\p{N}._-]+";
 
     /** IPv6 addresses, with or without a zone. */
@@ -51,7 +51,7 @@ final class ServerAddress {
 
     /**
      * Resolves the name. If the address is not literal ({@link #isLiteral}), this may take seconds,
-     * because a name server may not answer; no other thread may wait for the calling thread then.
+     * because a name server may not answer; the sender's thread must not call it then.
      */
     InetSocketAddress resolve() throws UnknownHostException {
         return new InetSocketAddress(InetAddress.getByName(host), port);

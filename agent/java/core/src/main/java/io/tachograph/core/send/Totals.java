@@ -28,8 +28,8 @@ public final class Totals {
     }
 
     /**
-     * Number of dropped calls. The cause is that no buffer was free, a ring or the queue was full,
-     * an internal error occurred, or the server refuses a frame permanently.
+     * Number of dropped calls. The causes are: no free buffer, a full ring or queue, a segment with
+     * too many calls, an internal error, and a frame that the server refuses permanently.
      */
     public long callsDropped() {
         return callsDroppedInRings + callsDroppedInQueue;
@@ -49,9 +49,10 @@ public final class Totals {
     }
 
     /**
-     * Number of dropped declared records. The causes are those of {@link #callsDropped}, too many
-     * record types, a full dictionary, a server that does not support declared records, and values
-     * that could not be read ({@link #entriesFailed}).
+     * Number of dropped declared records. The causes are: no free buffer, a full ring or queue, an
+     * internal error, a frame that the server refuses permanently, too many record types, a full
+     * dictionary, a server that does not support declared records, and values that could not be
+     * read ({@link #entriesFailed}).
      */
     public long entriesDropped() {
         return entriesDropped + entriesDroppedInRings + entriesFailed;

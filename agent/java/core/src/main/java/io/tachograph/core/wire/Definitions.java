@@ -10,7 +10,10 @@ public final class Definitions {
 
     private final Bytes bytes = new Bytes(1_024);
 
-    /** Positions at which a body may end; they are about {@link #BODY_BYTES} apart. */
+    /**
+     * Positions at which a body ends even if more definitions follow; at least {@link #BODY_BYTES}
+     * apart.
+     */
     private final List<Integer> cuts = new ArrayList<>();
 
     /** Returns the buffer for the next definition. {@link #end} must follow. */

@@ -31,7 +31,7 @@ public final class ProbeRules {
     }
 
     /**
-     * @throws FrameReader.Damaged if the body ends inside a field or has too many rules
+     * @throws FrameReader.Damaged if a field is malformed, or if there are too many rules
      */
     public static ProbeRules read(BodyReader body) throws FrameReader.Damaged {
         long revision = body.varint();

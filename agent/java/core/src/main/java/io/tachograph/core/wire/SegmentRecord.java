@@ -180,7 +180,7 @@ public final class SegmentRecord {
         return start;
     }
 
-    /** Time of the last event; never before the event that precedes it. */
+    /** The latest time of all events. */
     public long last() {
         return last;
     }
@@ -230,7 +230,7 @@ public final class SegmentRecord {
         }
     }
 
-    /** Returns the id of a thread name. It is nearly always the thread of the previous segment. */
+    /** Returns the id of a thread name, which is nearly always that of the previous part. */
     private int threadId(String name) {
         if (name != threadKnown) {
             threadId = dictionary.text(name);

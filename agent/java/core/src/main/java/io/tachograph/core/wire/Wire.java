@@ -1,6 +1,9 @@
 package io.tachograph.core.wire;
 
-/** Constants of the protocol. The limits have the same names as in {@code docs/format/wire.md}. */
+/**
+ * Constants of the protocol. Limits in the table of limits in {@code docs/format/wire.md} have the
+ * same names there.
+ */
 public final class Wire {
     public static final int VERSION = 1;
     public static final int FRAME_HEADER_BYTES = 12;

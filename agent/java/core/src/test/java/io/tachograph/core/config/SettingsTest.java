@@ -300,7 +300,7 @@ TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allow
     }
 
     @Test
-    void variablesOfTheCommandLineAreIgnored() {
+    void variablesForOtherPartsOfTachographGiveNoWarning() {
         Map<String, String> environment = Map.of("TACHO_AGENT_JAR", "/a.jar", "TACHO", "bin/tacho");
         assertEquals(List.of(), Settings.load(null, environment).warnings());
     }

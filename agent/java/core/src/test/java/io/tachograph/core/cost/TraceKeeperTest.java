@@ -33,7 +33,7 @@ import java.util.stream.Collectors;
 class TraceKeeperTest {
     private static final String HEADER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-";
 
-    /** A program that begins traces, and the thread that limits them. */
+    /** A program that begins traces, and the keeper that limits them. */
     private static final class Load {
         final ByteArrayOutputStream said = new ByteArrayOutputStream();
         final AgentLog log = AgentLog.to(new PrintStream(said), false);
@@ -53,8 +53,8 @@ class TraceKeeperTest {
         }
 
         /**
-         * Begins a trace. If the name has a slash, the part after it is the flags of the incoming
-         * header.
+         * Makes a trace of one call. If the name has a slash, the part after it is the flags of the
+         * incoming header.
          */
         private void trace(String name) {
             String[] parts = name.split("/");

@@ -12,7 +12,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.stream.Collectors;
 
-/** Moves of operations change the byte code, and all moves are reported to the server. */
+/** The listener that each change of a move calls, and the moves that are left. */
 class MovesTest {
     private final Moves moves =
             new Moves(AgentLog.to(new PrintStream(new ByteArrayOutputStream()), false));

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class OutboxTest {
     private final Outbox outbox = new Outbox(new Dictionary(Operations.shared()), 400_000);
 
-    /** Closes a frame with one record of about {@code size} bytes. */
+    /** Closes a frame with one record of {@code size} bytes in which ten calls end. */
     private void frame(int size) {
         outbox.begin(1).raw(new byte[size], 0, size);
         outbox.end(3, 10, 0);

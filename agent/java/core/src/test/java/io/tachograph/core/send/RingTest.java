@@ -90,8 +90,8 @@ class RingTest {
         }
 
         /**
-         * Renames the call with some probability. If it is an outermost call, may also leave its
-         * end to another thread.
+         * Does nothing if {@link #handed} is null. Otherwise renames the call with some
+         * probability, and may leave the end of an outermost call to another thread.
          *
          * @return true if another thread ends the call
          */
@@ -119,7 +119,7 @@ class RingTest {
         }
 
         /**
-         * Makes random calls.
+         * Makes the call {@code node}, with random calls inside it.
          *
          * @return true if the exit of this call was missed, as after a stack overflow; the caller
          *     then makes no further calls and fails
@@ -314,7 +314,7 @@ class RingTest {
                 }
                 assertTrue(
                         next < caller.roots.size(),
-                        () -> "no call of the program is " + root.shape());
+                        () -> "the program did not make this call: " + root.shape());
                 next++;
             }
         }
@@ -330,8 +330,8 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // No thread sets shares here. So the first trace of the operation is recorded, and as many
-        // further traces as the limit permits in one second.
+        // No TraceKeeper renews the shares here. So the first trace of the operation is recorded,
+        // and as many further traces as the limit permits in one second.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
             Iterator<Node> made = caller.roots.iterator();
@@ -340,12 +340,12 @@ class RingTest {
                 while (!isThere && made.hasNext()) {
                     isThere = made.next().shape().equals(got.shape());
                 }
-                assertTrue(isThere, () -> "no trace of the program is " + got.shape());
+                assertTrue(isThere, () -> "the program did not make this trace: " + got.shape());
             }
         }
     }
 
-    /** True if {@code got} is {@code made} without some of its subtrees. */
+    /** True if {@code got} is {@code made}, or {@code made} without some of its subtrees. */
     private static boolean isPruned(Node made, Call got) {
         if (!made.name.equals(got.operation) || made.failed != got.failed) {
             return false;

@@ -48,8 +48,8 @@ public final class AsyncListening implements InvocationHandler {
     }
 
     /**
-     * Registers the listener again, because a dispatch starts a new async cycle, which drops all
-     * listeners.
+     * Registers the listener again, because the program has called {@code startAsync} again (after
+     * a dispatch), which drops all listeners.
      */
     private static void listenAgain(Object proxy, Method told, Object event) throws Exception {
         Method get = told.getParameterTypes()[0].getMethod("getAsyncContext");

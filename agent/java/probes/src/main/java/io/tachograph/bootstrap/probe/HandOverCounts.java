@@ -8,9 +8,9 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * Counts, for each object in a queue, the submissions by threads without a recorded call. A
  * recorded submission of the same object needs this count: it is the number of earlier submissions
  * that run first. Most submissions of most programs are not recorded, so counting must be cheap. It
- * uses a table of fixed size, 64 KiB, with one word for each waiting object, and neither locks nor
- * allocates. An increment and a decrement together take 21 ns (x86, JDK 17); the two writes are 12
- * ns of this.
+ * uses a table of fixed size, 64 KiB, usually with one word for each waiting object, and neither
+ * locks nor allocates. An increment and a decrement together take 21 ns (x86, JDK 17); the two
+ * writes are 12 ns of this.
  *
  * <pre>
  * word    48 bits of the hash of queue and object, never 0 | 16 bits of the count; a free word is 0

@@ -15,7 +15,8 @@ import java.util.function.BiFunction;
 
 /**
  * The submissions of one object to one queue that have not begun to run, oldest first, including
- * unrecorded ones. They are modified only during a change of the map that contains them.
+ * unrecorded ones. They are modified only during a change of the map that contains them, or after
+ * their removal from the map.
  *
  * <p>If an object was submitted once, its run belongs to that submission. If it was submitted
  * several times, only a FIFO queue defines the submission to which a run belongs. If the order is

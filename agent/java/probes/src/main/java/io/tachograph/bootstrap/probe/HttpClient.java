@@ -174,8 +174,8 @@ public final class HttpClient {
     }
 
     /**
-     * The value of the {@code traceparent} header; null if there is neither a recorded call nor a
-     * trace.
+     * The value of the {@code traceparent} header. It names this call; if this call is not recorded,
+     * its parent or its unrecorded trace. Null if there is none of these.
      */
     public String traceparent() {
         return text(later == null ? Recorder.context() : later.context());

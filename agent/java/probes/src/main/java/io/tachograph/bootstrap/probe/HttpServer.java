@@ -81,7 +81,7 @@ public final class HttpServer {
      *
      * @param request as in {@link LaterAnswer#comesBackAs}
      * @param isError true for an error page
-     * @return the token of the call
+     * @return the value for {@link #exit}
      */
     public static int resume(Object request, boolean isError) {
         LaterAnswer answer = LaterAnswer.of(request);

@@ -47,7 +47,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
 
-    /** By interface with the method {@code getStatus()}: reads the status of a response. */
+    /** For each interface with the method {@code getStatus()}: a handle that calls this method. */
     private static final ClassValue<MethodHandle> STATUS =
             new ClassValue<>() {
                 @Override
@@ -159,7 +159,8 @@ public final class LaterAnswer implements Consumer<Throwable> {
         if (state != OPEN) {
             return;
         }
-        // The response may be slow code of the program, so its status is read outside the monitor.
+        // The class of the response may be of the program, and slow. So the status is read outside
+        // the monitor.
         int asked = ask();
         if (STATE.compareAndSet(this, OPEN, ENDING)) {
             end(asked);

@@ -8,8 +8,8 @@ import io.tachograph.bootstrap.Recorder;
  * becomes its prefix and {@code (other)}.
  *
  * <p>The hash table uses linear probing and is at most half full. Entries are never removed. A
- * reader that misses a new entry finds it under the lock, or treats it as past the bound if that
- * has just been reached.
+ * reader that does not see a new entry finds it under the lock. Only if the bound has just been
+ * reached, it treats the name as past the bound instead.
  */
 final class Names {
     private final int kind;

@@ -6,8 +6,9 @@ import java.util.regex.Pattern;
 /**
  * Reduces the text of a statement to its shape. Literals become {@code ?}, white space becomes one
  * blank, comments are removed, and lists of values become one value. Statements that differ only in
- * data are therefore one operation, and no data leaves the process. The rules are those of {@code
- * sql.js} and {@code sql.py}; the cases in {@code testdata/sql} test all three.
+ * data are therefore one operation, and the data does not leave the process ({@code
+ * docs/guide/statements.md} lists the gaps). The rules are those of {@code sql.js} and {@code
+ * sql.py}; the cases in {@code testdata/sql} test all three.
  *
  * <p>Literals depend on the dialect: {@code "a"} is a name in PostgreSQL and a string in MySQL,
  * where a backslash also escapes a quote. If a text can be read in two ways that differ in a

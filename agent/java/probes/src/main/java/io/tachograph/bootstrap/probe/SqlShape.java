@@ -83,8 +83,8 @@ final class SqlShape {
     private int into = -1;
 
     /**
-     * Number of open brackets of the column list of an insert, with its own one; 0 outside of a
-     * column list.
+     * Number of open brackets in the column list of an insert, including the bracket of the list; 0
+     * outside of a column list.
      */
     private int columns;
 

@@ -78,7 +78,7 @@ class WeakIdentityMap<V> {
         lookup.clear();
     }
 
-    /** Called after the object of {@code value} was collected. */
+    /** Called when {@code value} was removed because its object was collected. */
     void forgotten(V value) {}
 
     private void forgetDead() {
