@@ -260,7 +260,7 @@ class Reader {
     }
   }
 
-  /** Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain strings with the end sign. */
+  /** Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may have a string with its end signs. */
   blockComment() {
     const { text, at } = this;
     let depth = 0;
