@@ -121,8 +121,8 @@ def parts_of(member: property) -> tuple[Any, Any, Any]:
 
 
 def functions_of(member: Any) -> list[Any]:
-    """The member of a class or module if it is a function, or the functions of a staticmethod, classmethod or property. Empty for a
-    member of another type; a subclass of these types is another type."""
+    """The member of a class or module if it is a function, or the functions of a staticmethod, classmethod or property. Empty for
+    a member of another type; a subclass of these types is another type."""
     exact = type(member)
     if exact is staticmethod or exact is classmethod:
         parts: tuple[Any, ...] = (member.__func__,)
