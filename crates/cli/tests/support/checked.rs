@@ -1,4 +1,4 @@
-//! Runs `tacho check` and `tacho repair`, and compares directories.
+//! Runs `tacho check` and `tacho repair`, and reads, copies and damages data directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ pub fn records(data: &Path) -> BTreeSet<String> {
     all
 }
 
-/// Runs `tacho repair`. Returns the exit code, the losses and the summary.
+/// Removes `into` if it exists, and runs `tacho repair`. Returns the exit code, the losses and the summary.
 pub fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     let _ = std::fs::remove_dir_all(into);
     let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());

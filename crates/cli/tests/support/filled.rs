@@ -1,4 +1,4 @@
-//! Creates a data directory with every kind of record.
+//! Creates data directories with samples, entries and calls.
 
 use std::path::Path;
 use std::sync::Arc;
