@@ -203,7 +203,10 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(asking.iter().any(is_waiting), "the health check is answered before the last of the other requests");
+    assert!(
+        asking.iter().any(is_waiting),
+        "the health check is answered before the last of the other requests"
+    );
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
