@@ -174,8 +174,8 @@ fn every_flipped_bit_is_reported() {
     assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
 }
 
-/// Maximum number of records of one row or one journal batch. The number of records of a damaged row or batch may be
-/// unreadable.
+/// Maximum number of records of one row or one journal batch. The test assumes this number for each damaged row or batch whose
+/// number of records is unreadable.
 const UNIT_RECORDS: usize = 12 * 600;
 
 #[test]

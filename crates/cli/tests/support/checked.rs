@@ -53,8 +53,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Repeats `open` until the directory is not locked. Another thread may be starting a process: this child inherits an
-/// earlier lock, and holds it until it executes its program.
+/// Repeats `open` until the directory is not locked. Another thread may be starting a process. The new process inherits the
+/// lock of an earlier opening, and holds it until it executes its program.
 pub async fn unlocked<T, F: Future<Output = Result<T>>>(mut open: impl FnMut() -> F) -> T {
     loop {
         match open().await {
