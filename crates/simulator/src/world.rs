@@ -222,7 +222,8 @@ impl World {
         Ok(())
     }
 
-    /// Stops the process in order. It may leave journals to the next one. Some disks fail shortly before.
+    /// Stops the process in order. It may leave journals to the next one. In half of the cases, the agents first send frames
+    /// while every sync of the disk fails.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if self.random.one_in(2) {
             self.disconnect(open, totals).await?;
