@@ -46,7 +46,7 @@ pub struct Answer {
     pub infos: Vec<String>,
 }
 
-/// A range of points of one series of a matrix.
+/// A range of points of one series of a matrix. A part of the response has one or more of them.
 struct Part {
     series: usize,
     points: Range<usize>,
@@ -141,8 +141,8 @@ impl Answer {
         }
     }
 
-    /// Divides a matrix into units of work of at most `PART_POINTS` points: many short series, or a part of a long one. Other
-    /// results have no parts.
+    /// Divides a matrix into parts of the response. Each has at most `PART_POINTS` points, of several short series or of a long
+    /// one. Other results have no parts.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut room = 0;

@@ -42,7 +42,8 @@ pub struct Extent {
     pub series: Vec<Series>,
     /// The number of the last change of the store before the samples of the results were read.
     pub change: u64,
-    /// The edge of each rule of retention: the least and the latest while the results were computed.
+    /// The edge of each rule of retention, before which it masks records: the least and the latest edge while the results were
+    /// computed.
     pub expired: Vec<(Timestamp, Timestamp)>,
     pub reach: Reach,
 }
