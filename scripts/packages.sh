@@ -15,7 +15,7 @@ for tool in cargo java mvn node npm; do
     command -v "$tool" >/dev/null 2>&1 || { echo "error: $tool is needed: install the $tool toolchain" >&2; exit 1; }
 done
 want python3 python3
-python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip" # installs agent/python/tests/requirements.txt, and moto
+python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip" # for agent/python/tests/requirements.txt, and moto
 want chromium chromium
 want prometheus prometheus
 want openssl openssl

@@ -77,7 +77,7 @@ class Binary(unittest.TestCase):
         return any("proc-macro" in target["kind"] for target in self.packages[package]["targets"])
 
     def reachable(self, needed):
-        """The crates that the binary reaches by dependencies for which `needed` is true."""
+        """The crates that `tacho-cli` reaches by dependencies for which `needed` is true, without itself and without macros."""
         found, queue = set(), [key for key, package in self.packages.items() if package["name"] == "tacho-cli"]
         while queue:
             package = queue.pop()

@@ -59,7 +59,8 @@ pub async fn talk_to(server: impl Future, client: DuplexStream, sent: &[u8], ste
     answer
 }
 
-/// Reads the instructions of an input from its front. After the end, all numbers are zero.
+/// Reads an input from its front as numbers and byte strings, which control a target. After its end, numbers are 0, and byte
+/// strings are shorter than requested.
 pub struct Script<'a>(pub &'a [u8]);
 
 impl<'a> Script<'a> {

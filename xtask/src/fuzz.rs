@@ -20,7 +20,7 @@ const SECONDS: u64 = 10;
 /// Default number of targets that run at the same time.
 const JOBS: usize = 2;
 /// Memory limit of a run. An input is at most as long as the largest file of `testdata/` (about 100 kB), so a decoder that needs
-/// more is broken.
+/// more memory than this limit is broken.
 const MEMORY_MB: u64 = 3_072;
 /// Time limit for one input, seconds.
 const TIMEOUT: u64 = 10;

@@ -107,7 +107,7 @@ fn find<'a>(tree: &'a Tree, path: &str) -> Result<&'a File, String> {
     tree.files.iter().find(|file| file.path == path).ok_or_else(|| format!("{path} is missing"))
 }
 
-/// The text after the lines of a section are replaced; `None` if a marker is missing.
+/// The text of the file with these lines in the section, instead of its old ones. `None` if a marker is missing.
 fn replace(text: &str, section: &str, lines: &[String]) -> Option<String> {
     let begin = format!("{BEGIN}{section} ");
     let all: Vec<&str> = text.lines().collect();

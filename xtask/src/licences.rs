@@ -75,7 +75,7 @@ fn metadata(root: &Path) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// The crates that the binary contains, and those that build scripts and macros use.
+/// The crates that the binary may contain on any platform, and those that build scripts and macros use.
 fn crates(metadata: &Value) -> Result<Vec<Package>, String> {
     let list = |value: &Value, name: &str| {
         let list = value.get(name).and_then(Value::as_array).cloned();

@@ -3,7 +3,7 @@
 import { start } from './agent.js';
 
 if (start() !== null) {
-  // Node begins to connect one tick later. With this wait, a program that ends immediately can also
+  // Node begins to connect one tick later. With this wait, even a program that ends immediately can
   // connect.
   await new Promise((done) => process.nextTick(done));
 }

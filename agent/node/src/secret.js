@@ -55,8 +55,8 @@ export class Token {
   }
 
   /**
-   * Reads the token for the first connection. This blocks the program, as loading its modules does, so that a program that ends
-   * at once can send its records, too.
+   * Reads the token for the first connection. This blocks the program, so that also a program that ends at once can send its
+   * records.
    * @throws {Error} with the setting and the reason, without the token
    */
   readNow() {

@@ -327,7 +327,7 @@ test('an id is assigned once, and names past the bound get the id of (other)', (
   assert.notEqual(ids[99], dictionary.operation(4, 'select 1'));
 });
 
-test('the limit on names from data is lower than the limit on ids of the protocol', () => {
+test('the names of all kinds together stay below the limits of the protocol', () => {
   const dictionary = new Dictionary();
   const statements = new Set(Array.from({ length: 10_000 }, (_, at) => dictionary.operation(4, `select ${at}`)));
   assert.equal(statements.size, 8_192);

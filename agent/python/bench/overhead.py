@@ -1,4 +1,4 @@
-"""Measures the overhead of the agent. Runs the same program under each setup, in new processes, alternately. Prints tables.
+"""Measures the overhead of the agent. Runs a program under each setup, in new processes, alternately. Prints tables.
 
 MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10. A
 second program (`pages`, only with the first and the last setup) is a WSGI application. Setups:
@@ -12,8 +12,9 @@ second program (`pages`, only with the first and the last setup) is a WSGI appli
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
 
-In a closed loop (no --rate) the program only calls recorded functions, unlike real programs. The sender cannot keep up, so calls
-are dropped and counted. The CPU time is that of the whole process, including the sender.
+Without --rate, both programs run in a closed loop, and the first one also at 10,000 traces per second. In a closed loop a program
+only calls recorded functions, unlike real programs. The sender cannot keep up, so calls are dropped and counted. The CPU time is
+that of the whole process, including the sender.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("recursion", "pages"))
     parser.add_argument("--forks", type=int, default=3)
     parser.add_argument("--traces", type=int, default=100_000, help="traces per process; the first half warms up")
-    parser.add_argument("--rate", type=int, default=0, help="traces per second; 0 for no limit")
+    parser.add_argument("--rate", type=int, default=0, help="traces per second (default: closed loop; recursion also 10000)")
     parser.add_argument("--child", choices=SETUPS, help=argparse.SUPPRESS)
     parser.add_argument("--server", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()

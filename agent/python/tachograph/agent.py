@@ -117,7 +117,8 @@ class Agent:
 
     def _after_in_parent(self) -> None:
         self.forking = None
-        # No report of patterns without matches: the program may continue in its children, and import modules in them.
+        # Patterns without matches are now reported only at the end: the program may continue in its children, and import modules
+        # in them.
         self.sender.report_at = math.inf
         if not self.is_stopped:
             self.sender.start()

@@ -22,7 +22,7 @@ from .secret import Secret
 
 PREFIX = "TACHO_"
 
-# Variables of the command line and the server, which are in the same environment.
+# Variables of the command line and the server that may be in the same environment; they cause no warning.
 FOREIGN = (
     "TACHO_AGENT_JAR",
     "TACHO_CONFIG",

@@ -38,7 +38,7 @@ class Dictionary:
         self.seen: set[str] = set()
         self.string_bytes = 0
         self.definitions = bytearray()
-        # Positions where a DICT body may end. Each is at least `_BODY_BYTES` after the previous one.
+        # Positions at which long definitions are divided into DICT bodies. Each is at least `_BODY_BYTES` after the previous one.
         self.cuts: list[int] = []
 
     @property

@@ -39,7 +39,7 @@ def pairs(of: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def service_of(argv: list[str], main_module: str) -> str:
-    """`shop` of `python -m shop.server` and of `python lib/shop.py`."""
+    """`shop` for `python -m shop.server` and for `python lib/shop.py`."""
     if main_module:
         return main_module.removesuffix(".__main__").split(".")[0]
     stem = Path(argv[0]).stem if argv else ""

@@ -91,7 +91,8 @@ class Imports:
         return self.selection.may_hold(name) or self._may_add(name)
 
     def _may_add(self, name: str) -> bool:
-        """Rules apply to the program and installed packages, not to the standard library, because the agent itself uses it."""
+        """True if a rule may select functions of the module that are neither decorated nor included. Never true for the standard
+        library, because the agent itself uses it."""
         if not self.rules.adding or (name != "__main__" and _is_standard(name)):
             return False
         return self.rules.may_add(recorder.main_name() if name == "__main__" else name)

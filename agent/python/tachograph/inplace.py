@@ -94,8 +94,8 @@ class _Target(functools.partial):
 
 
 class _Known:
-    """Data for the code of a plain function. The code cannot use globals, because its globals are those of the program. None in
-    another process."""
+    """Data for the code of a plain function. The code cannot use globals, because its globals are those of the program. If the
+    code is sent to another process, None is sent instead."""
 
     __slots__ = ("enter", "every", "function", "length", "local", "missing", "now", "operation", "states")
 
@@ -128,8 +128,8 @@ def _kind(function: types.FunctionType) -> str:
 
 
 class _Shape(NamedTuple):
-    """The kinds of a function's parameters, without names. Libraries read the parameters from the code to choose the
-    arguments."""
+    """The kinds of a function's parameters, without names. The other code gets the same parameters, because libraries read them
+    from the code to choose the arguments."""
 
     positional_only: int
     positional: int

@@ -114,8 +114,8 @@ class Link:
         self.due = self.due_at_end = monotonic()
         # True while the program ends and waits for the server. Attempts then follow each other soon.
         self.is_ending = False
-        # False if another attempt would fail, too, unless the server or a setting changes: no program listens at the address, a
-        # certificate is not trusted, the token is refused.
+        # False if another attempt would probably fail, too, unless the server or a setting changes. Examples: no program listens
+        # at the address, a certificate is not trusted, the token is refused.
         self.is_hopeful = True
         self.stepped_at = self.waited_s = 0.0
         self.backoff_s = _BACKOFF_S[0]
@@ -223,7 +223,8 @@ class Link:
             self._secure()
 
     def _check_secrecy(self, address: str) -> None:
-        """Raises TokenError if others could read the token on the network. `address`: that of the server."""
+        """Raises TokenError if others could read the token on the network, unless `insecure_token` permits it. `address`: that
+        of the server."""
         if not self.token_read or self.tls is not None or is_loopback(address):
             return
         if not self.token.is_insecure:

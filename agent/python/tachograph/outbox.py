@@ -101,7 +101,7 @@ class Outbox:
             self.waiting.appendleft(self.unacknowledged.pop())
 
     def discard(self, totals: Totals) -> None:
-        """Drops all closed frames: the server refuses them permanently."""
+        """Drops and counts all closed frames, because the server refuses at least one of them permanently."""
         self.rewind()
         for lost in self.waiting:
             totals.calls_dropped_in_queue += lost.counts.calls

@@ -25,7 +25,7 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Attribute of a wrapper, or of a function with changed code, with its operation. So no function is recorded twice.
+# Attribute with the operation, of a wrapper or of a function that `include` selects. So no function is recorded twice.
 MARK = "__tachograph__"
 
 # States by operation; a wrapper takes its fast path if the state is 0. See operations.
@@ -121,7 +121,8 @@ def parts_of(member: property) -> tuple[Any, Any, Any]:
 
 
 def functions_of(member: Any) -> list[Any]:
-    """The functions of a member of a class or module, if the type of the member is exactly one of the known types."""
+    """The member of a class or module if it is a function, or the functions of a staticmethod, classmethod or property. Empty for
+    a member of another type; a subclass of these types is another type."""
     exact = type(member)
     if exact is staticmethod or exact is classmethod:
         parts: tuple[Any, ...] = (member.__func__,)
@@ -281,7 +282,7 @@ def _call_slowly(
     track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The slow path of a call: the list of events is long, the segment has too many calls, calls are being dropped, or the agent
-    has been started or stopped."""
+    has just been started."""
     if here() is not track or track.admit():
         return wrapper(*args, **kwargs)
     track.count_dropped()

@@ -1,7 +1,7 @@
 """Samples of the process: processor time, memory, garbage collection, threads; and counts of the agent.
 
 A value that the Java agent samples too has the same name as there, with `python_` instead of `jvm_`. Names contain the units.
-Before: sender, every few seconds. After: inbox.
+Before: sender, at each `sample_interval`. After: inbox.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _content(path: str, setting: str) -> bytes:
-    """The only line of a file. Opening a FIFO does not wait for a writer."""
+    """The content of a file without a line end. Raises TokenError. Opening a FIFO does not wait for a writer."""
     try:
         with open(path, "rb", opener=_open) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):

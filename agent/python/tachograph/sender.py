@@ -175,7 +175,7 @@ class Sender:
             if not track.events and not track.ended:
                 return  # a strand without words needs no reader yet
             reader = self.readers[track] = TrackReader(track, self.outbox, self.clock, self.totals)
-        # Read before the words: if the strand has ended, all its words are in the list.
+        # Must be read before the words: if the strand has ended, all its words are in the list.
         has_ended = track.ended or (track.guard is not None and track.guard() is None)
         self.fullest = max(self.fullest, reader.read(now))
         if has_ended and not track.events:

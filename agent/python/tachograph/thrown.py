@@ -1,4 +1,5 @@
-"""The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data.
+"""The text of an exception: `class: message`. For a database exception it is `class (code)`, because the message contains data.
+If the setting `database_messages` is true, it is `class: message` for these, too.
 
 Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`). Wrappers repeat these messages (Django)
 and may add the statement with its parameters (SQLAlchemy). Classes, metaclasses and properties of the program are read without

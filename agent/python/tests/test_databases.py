@@ -154,7 +154,7 @@ class Sent(ServerTest):
         return {**super().environment(**settings), "PYTHONPATH": f"{ROOT}:{packages()}"}
 
     def check(self, source: str, *kinds: str) -> None:
-        """The program fails with these classes; none of the messages is sent unless configured."""
+        """The program catches exceptions of these classes. Their messages are sent only if `database_messages` is true."""
         for messages in ("false", "true"):
             with Wiretap(self.server.address) as wire:
                 settings = {"database_messages": messages, "server": wire.address, "samplers": "false"}

@@ -177,7 +177,7 @@ fn times_are_changed_within_the_bound() {
 }
 
 #[test]
-fn possible_counters_and_values_that_cannot_become_smaller_are_not_changed() {
+fn possible_counters_and_columns_that_would_not_take_fewer_bytes_are_not_changed() {
     let at = regular();
     let counter = ValueColumn::U64((0..COUNT as u64).map(|n| n * n % 7 + n * 5).collect());
     let life = Movement::of(counter.as_values());
@@ -188,9 +188,9 @@ fn possible_counters_and_values_that_cannot_become_smaller_are_not_changed() {
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
 }
 
-/// Values that were changed before stay as they are. The exact values are changed so that the whole column becomes small.
+/// Values that were changed before stay as they are. The other values are changed so that the whole column takes few bytes.
 #[test]
-fn exact_parts_next_to_changed_ones_become_nearly_as_small_as_the_whole() {
+fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() {
     for (noise, tolerance, method) in [
         (0.0, Tolerance::Absolute(0.1), Method::Linear),
         (1.0, Tolerance::Absolute(0.5), Method::Linear),

@@ -370,8 +370,8 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
     Ok((format!("{host}:{port}"), scheme == "https"))
 }
 
-/// Replaces user name and password with `***`. They end at the last `@`, because a password may have slashes that are not
-/// escaped.
+/// Replaces user name and password with `***`. All text before the last `@` counts as these, because a password may have `/` and
+/// `@` that are not escaped.
 fn without_credentials(server: &str) -> String {
     let Some((credentials, host)) = server.rsplit_once('@') else { return server.to_owned() };
     let scheme = credentials.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));

@@ -174,8 +174,8 @@ fn every_flipped_bit_is_reported() {
     assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
 }
 
-/// Maximum number of records of one row or one journal batch. The number of records of a damaged row or batch may be
-/// unreadable.
+/// Maximum number of records of one row or one journal batch. The test assumes this number for each damaged row or batch whose
+/// number of records is unreadable.
 const UNIT_RECORDS: usize = 12 * 600;
 
 #[test]
@@ -229,7 +229,7 @@ fn a_repair_loses_only_damaged_records() {
         let number = |name: &str| stated[name].as_u64().unwrap() as usize;
         let stated =
             number("samples") + number("entries") + number("calls") + number("unknown") * UNIT_RECORDS;
-        assert!(lost <= stated, "{lost} records are lost of {stated}: {at}");
+        assert!(lost <= stated, "{lost} records are lost, the repair states at most {stated}: {at}");
         let groups = usize::from(losses.iter().any(|loss| loss["kind"] == "series-unknown"));
         assert!(groups == 1 || lost <= UNIT_RECORDS, "{lost} records are lost by one bit: {at}");
         let reappear = losses.iter().any(|loss| loss["effect"].as_str().unwrap().contains("reappear"));
@@ -249,9 +249,10 @@ fn a_repair_loses_only_damaged_records() {
     );
 }
 
-/// A merge writes its rows together with the row of its merge number. Until the next flush this number has no second copy.
+/// A merge writes its rows together with a row that holds the last sequence. There is no other copy of the sequence until the
+/// next flush writes one into the list of journals.
 #[test]
-fn merged_rows_are_kept_if_the_merge_number_is_damaged() {
+fn merged_rows_are_kept_if_the_row_of_the_sequence_is_damaged() {
     let place = tempfile::tempdir().unwrap();
     let (data, into) = (place.path().join("data"), place.path().join("new"));
     in_runtime(fill(&data, 0..4, true));
@@ -438,7 +439,7 @@ fn wrong_files_are_reported() {
 }
 
 #[test]
-fn if_tokens_were_lost_a_repair_says_that_the_new_directory_refuses_every_request() {
+fn if_tokens_were_lost_a_repair_says_that_requests_that_need_a_token_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     in_runtime(fill(&data, 0..1, false));

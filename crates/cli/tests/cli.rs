@@ -266,7 +266,7 @@ fn deletions_report_what_they_remove() {
 }
 
 #[test]
-fn a_directory_in_use_names_the_server_option() {
+fn the_hint_for_a_directory_in_use_names_the_server_option() {
     let data = tempfile::tempdir().unwrap();
     let _server = Server::start(data.path());
     let path = data.path().to_str().unwrap();
@@ -328,8 +328,8 @@ fn durations_without_a_unit_are_refused() {
     }
 }
 
-/// The exit code is 2 if an argument is wrong, or names a file or directory that cannot be used: this is detected before any
-/// work. It is 1 if the command was tried and failed, or the server does not know the trace or service.
+/// The exit code is 2 if an argument is invalid, or names a missing file or something that is not a data directory: this is
+/// detected before any work. It is 1 if the command was tried and failed, or the server does not know the trace or service.
 #[test]
 fn the_same_mistake_has_the_same_exit_code_in_every_command() {
     let data = tempfile::tempdir().unwrap();

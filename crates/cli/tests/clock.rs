@@ -17,7 +17,8 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Creates a data directory with a clock that is a hundred days behind, and one sample of that time. Returns the time, s.
+/// Creates a data directory as it would have been created a hundred days ago, with one sample of that time. Returns this time in
+/// seconds.
 fn long_ago(data: &std::path::Path) -> u64 {
     let then = now_s() - 100 * DAY_S;
     let at = i64::try_from(then).unwrap() * 1_000_000_000;

@@ -14,7 +14,8 @@ use tacho_model::{Entry, Event, EventKind, OperationKind, Sample, Value};
 use tacho_server::http::route::Need;
 use tokens::{Agent, add_to, ask, audit};
 
-/// Part of the names and texts of the other team. No answer to a confined token, or without a token, may contain it.
+/// Part of all names and texts of the team whose series the confined tokens may not see. No answer to a confined token, or to a
+/// request without a token, may contain it.
 const FOREIGN: &str = "foreign";
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 /// Parameters that ask for other series, some with names that are only similar to theirs, because errors suggest similar names.
@@ -297,7 +298,7 @@ fn a_confined_token_writes_only_its_own_series() {
     assert!(said.contains("2 refused, the others are kept") && said.contains("confined to"), "{said}");
     let kept = ask(&two.server, "GET", &form("/api/v1/series?match[]=cpu"), &admin).text();
     assert!(kept.contains("\"team\":\"a\"") && !kept.contains("\"team\":\"b\""), "{kept}");
-    // An agent of this token is refused as a whole, because its calls would not match.
+    // An agent with this token is refused as a whole, because its calls have no label `team`.
     let (_, first) = Agent::connect(two.server.records, "other-service", Some(&token));
     assert_eq!(tokens::code(&first), 13);
 }

@@ -210,8 +210,8 @@ fn reading_everything_fails_or_returns_what_is_readable() {
     after_a_start(data.path());
 }
 
-/// The damaged file was still growing when its server ended, so whatever opens the directory next reads and checks every row.
-/// The keys of damaged rows may be damaged, too, so the damage may affect any series.
+/// The damaged file was still growing when its server ended, so a program that opens the directory reads and checks every row of
+/// the file. The keys of damaged rows may be damaged, too, so the damage may affect any series.
 fn after_a_start(data: &Path) {
     let dir = data.to_str().unwrap();
     let output = data.join("offline.jsonl");
@@ -231,8 +231,8 @@ fn after_a_start(data: &Path) {
     }
 }
 
-/// The content of a damaged journal record is unknown: every response reports it until the quarantined file is removed and the
-/// server is started again.
+/// The content of a damaged journal record is unknown: the response to every query reports it until the quarantined file is
+/// removed and the server is started again.
 #[test]
 fn responses_report_a_lost_journal_record() {
     let data = tempfile::tempdir().unwrap();
@@ -246,7 +246,7 @@ fn responses_report_a_lost_journal_record() {
     server.kill();
     let journal = files(&data.path().join("journal"), "journal").remove(0);
     let mut bytes = std::fs::read(&journal).unwrap();
-    // The damage is in the second record.
+    // The damage is in the second journal record.
     let at = bytes.windows(6).position(|part| part == b"line 1").expect("the record is in the journal");
     bytes[at] ^= 4;
     std::fs::write(&journal, bytes).unwrap();

@@ -19,7 +19,7 @@ fn sent(at: SocketAddr, text: &str) -> TcpStream {
     stream
 }
 
-/// Reads the status of the response. 0 if the connection is closed.
+/// Reads the status of the response. Returns 0 if none arrives.
 fn status(stream: &mut TcpStream) -> u16 {
     let mut head = [0; 12];
     if stream.read_exact(&mut head).is_err() {
@@ -51,8 +51,8 @@ fn series_with_patterns(selectors: usize, patterns: usize, pattern: impl Fn(usiz
 
 const FORM: [(&str, &str); 1] = [("Content-Type", "application/x-www-form-urlencoded")];
 
-/// RFC 9112, section 6.1: a request with both headers is read as chunked, and its connection is closed after the response. So a
-/// second request on this connection is not executed.
+/// RFC 9112, section 6.1: a request with both `Content-Length` and `Transfer-Encoding` is read as chunked, and its connection is
+/// closed after the response. So a second request on this connection is not executed.
 #[test]
 fn a_request_with_a_length_and_chunks_ends_its_connection() {
     let data = tempfile::tempdir().unwrap();
@@ -203,7 +203,10 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(asking.iter().any(is_waiting), "it was answered before the last of the other requests");
+    assert!(
+        asking.iter().any(is_waiting),
+        "the health check is answered before the last of the other requests"
+    );
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }

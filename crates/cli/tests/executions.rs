@@ -518,7 +518,7 @@ fn inspect_reads_the_directory_and_the_server() {
 }
 
 #[test]
-fn operations_name_the_agents_that_dropped_calls() {
+fn the_command_operations_reports_calls_that_agents_dropped() {
     let (_data, server) = server();
     let url = server.url();
     let told = |times: [&str; 2]| {

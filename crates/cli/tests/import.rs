@@ -263,7 +263,7 @@ fn an_interrupted_import_resumes_without_duplicates() {
         let n = 400_000;
         let file = place.file("rows.jsonl", rows(n).as_bytes());
         interrupt(&place.server.url(), &file, signal);
-        // The only connection is then the one that gets the metrics, so no request of the interrupted import is left.
+        // If the metrics show one connection, it is the one that gets them: no request of the interrupted import is left.
         wait_for("the end of the connections of the import", || {
             let metrics = place.server.get("/metrics").text();
             metrics.contains("tacho_connections{listener=\"http\"} 1\n").then_some(())
@@ -327,7 +327,7 @@ fn a_pipe_that_is_closed_ends_an_export_quietly() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn a_build_without_parquet_says_how_to_get_one() {
+fn a_build_without_parquet_says_how_to_build_with_it() {
     let place = Place::new();
     let file = place.file("a.parquet", b"PAR1");
     let imports: [&[&str]; 2] =

@@ -12,7 +12,7 @@ use support::run;
 
 const ALL: &str = "{__name__=~\".+\"}";
 
-/// Name, content and arguments of a file, and a part of the expected warning. Empty if no warning is expected.
+/// Name, content and arguments of a file, and a part of the expected warning. The last is empty if no warning is expected.
 const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
     (
         "s.lp",

@@ -9,7 +9,7 @@ use support::{Server, run};
 const START_S: i64 = 1_699_999_200;
 const SPAN: &str = "start=1699999200&end=1700013600";
 
-/// A server with one sample per minute over a few hours.
+/// A server with one sample per minute over four hours.
 fn server(rules: &str, values: impl Fn(i64) -> String) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("tacho.toml");

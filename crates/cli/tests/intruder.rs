@@ -25,7 +25,7 @@ impl Guarded {
         let data = place.path().join("data");
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
-        // The line about the first read must not be taken for one about a later read.
+        // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist before.
         wait_for("the log", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }

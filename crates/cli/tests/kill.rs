@@ -65,7 +65,7 @@ impl Sender {
         let acked = agent.welcome.acked;
         assert!(
             acked >= self.acked,
-            "session {}: {} was acknowledged, the server knows {acked}",
+            "session {}: frame {} was acknowledged, the last one that the server knows is {acked}",
             self.session,
             self.acked
         );

@@ -208,7 +208,7 @@ fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
 fn answers_that_are_not_read_share_a_memory_budget() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // Each response has five million points, the maximum, and takes 80 MB.
+    // Each response has almost the maximum of five million points, and takes 80 MB.
     let lines: String = (0..454).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
     assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     let path = "/api/v1/query_range?query=x&start=1&end=11000&step=1&lookback_delta=11001";

@@ -441,7 +441,7 @@ impl Drop for Watch {
     }
 }
 
-/// Receives the lines of `output` as they arrive. A thread reads them, because a direct read could block without a time limit.
+/// Returns the lines of `output` as they arrive. A thread reads them, because a direct read could block without a time limit.
 fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {

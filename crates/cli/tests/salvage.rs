@@ -20,7 +20,7 @@ use tacho_drivers::embedded::Embedded;
 use tacho_model::Kind;
 use tacho_store::{Driver, Table};
 
-/// Keys of the series rows of samples: the partition, then the clustering.
+/// Keys of the rows of `Table::Series` for samples, one row for each group: the partition, then the clustering.
 fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     in_runtime(async {
@@ -77,7 +77,7 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
         "{stderr}"
     );
     assert!(found() == before, "{stderr}");
-    // Compared after the stop, because a running server also removes files.
+    // Compared after the stop, because a running server may remove a file during the comparison.
     assert_eq!(Server::start(&data).stop().code(), Some(0));
     assert!(found() != before, "the start changed nothing");
 }

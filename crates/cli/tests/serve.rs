@@ -163,8 +163,8 @@ fn configuration_errors_name_value_and_place() {
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    // This flag cannot be tested with the helper: clap refuses a flag that is given twice, and the helper's flags override the
-    // file.
+    // `--http` cannot be tested with `fails`, which always passes this flag: clap refuses a flag that is given twice, and a flag
+    // overrides the configuration file.
     let (code, _, stderr) =
         support::run(&["serve", "--data", dir.path().to_str().unwrap(), "--http", &address]);
     assert_eq!(code, Some(1), "{stderr}");

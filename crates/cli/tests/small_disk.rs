@@ -24,7 +24,7 @@ struct SmallDisk {
 
 impl SmallDisk {
     /// # Panics
-    /// If this user is not root and user namespaces are not available. The test cannot run in this case.
+    /// If the file system can be mounted neither directly nor in a user namespace. The test cannot run in this case.
     fn mount(path: &Path) -> Self {
         let mut failures = Vec::new();
         // Root needs no user namespace. Other users become root in a user namespace.

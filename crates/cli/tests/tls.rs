@@ -315,7 +315,7 @@ fn failed_handshakes_are_logged_with_peer_and_reason() {
     ];
     for (flags, attempt, listener, expect) in cases {
         let server = start(&place.path().join("data"), &pair, flags);
-        // A check of the port that sends nothing is not logged.
+        // A connection that sends nothing, such as a check of the port, is not logged.
         drop(TcpStream::connect(server.http).unwrap());
         attempt(&server);
         attempt(&server);

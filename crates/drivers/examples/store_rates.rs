@@ -1,8 +1,9 @@
 //! Measures rate and CPU time of each step on the embedded driver: append, read, recovery after a crash, flush, read.
 //!
-//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Removes DIRECTORY with its content first. The line
-//! of a step has its rate, its wall time, and the CPU time of the process per record. The load is 10 million samples of 1,000
-//! series (100 hosts, 10 fields between 0 and 100), and then 2 million calls in another store.
+//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Removes DIRECTORY with its content before the first
+//! step and after the last one. The line of a step has its rate, its wall time, and the CPU time of the process per record.
+//! The load is 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100), and then 2 million calls in
+//! another store.
 
 use std::path::Path;
 use std::sync::Arc;

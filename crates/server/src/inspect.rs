@@ -1,6 +1,6 @@
 //! Reports the content of a store: series, chunks, columns and their codecs, bytes, records.
 //!
-//! Reads only the headers of chunks, and decodes no column.
+//! Reads the rows of all chunks, but interprets only the headers: no column is decoded.
 
 use std::collections::BTreeMap;
 

@@ -332,7 +332,7 @@ fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
 }
 
 #[test]
-fn an_http_client_on_the_native_port_gets_the_http_port_as_an_http_response() {
+fn an_http_client_on_the_native_port_gets_an_http_response_with_the_http_port() {
     let server = start();
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"] {
         let mut stream = TcpStream::connect(server.at).unwrap();

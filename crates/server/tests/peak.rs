@@ -1,5 +1,5 @@
-//! Checks that the memory of a request is bounded by its bytes, or for gzip by the limit on decompressed bytes, at each entry
-//! point of the HTTP server. A search looks for the requests that need the most memory.
+//! Checks at each entry point of the HTTP server that the memory of a request is bounded by its bytes, or for records in gzip by
+//! the limit on decompressed bytes. A search looks for the requests that need the most memory.
 //!
 //! This file tests gzip, query strings, forms, PromQL, selectors, deletions, and JSON. `ingest/tests/peak.rs` tests bodies of
 //! records. The server runs in this process, so that its memory is counted. There is only one test, because all tests of a

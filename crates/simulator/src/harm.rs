@@ -77,7 +77,10 @@ async fn write_rows(world: &mut World, totals: &mut Totals) -> Result<(), End> {
     open.driver.set_quiet(true);
     world.send(&open, totals).await?;
     world.disconnect(&open, totals).await?;
-    open.store.flush().await.map_err(|e| Failure::Stuck(format!("no flush without faults: {e}")))?;
+    open.store
+        .flush()
+        .await
+        .map_err(|e| Failure::Stuck(format!("flush fails on a disk without faults: {e}")))?;
     drop(open);
     world.network.end().await;
     end_process(world).await;

@@ -58,7 +58,7 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} seeds, {} crashes ({} power failures, {} ends of the process, {} of them while opening), {} stops, \
+            "{} seeds, {} crashes ({} power failures, {} ends of the process; {} of the crashes while opening), {} stops, \
              {} acknowledged records in {} frames, {} connections ({} cut), {} merges, {} deletions, \
              {} damages (reported in {} seeds), {} lost, {} doubled, {:.2} simulated hours",
             self.seeds,
@@ -148,7 +148,7 @@ pub fn one(seed: u64, trace: bool, totals: &mut Totals) -> Result<(u64, u64), Fa
     result.map(|()| digest)
 }
 
-/// Runs seeds until the plan ends or a seed fails. `progress` is called after each seed.
+/// Runs seeds until the plan ends or a seed fails. `progress` is called after each seed that did not fail.
 pub fn run(plan: Plan, mut progress: impl FnMut(&Totals)) -> (Totals, Option<(u64, Failure)>) {
     let (begun, mut totals) = (Instant::now(), Totals::default());
     for seed in plan.first..plan.first.saturating_add(plan.seeds) {

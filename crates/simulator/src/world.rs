@@ -148,7 +148,7 @@ impl World {
             threads: Threads::One,
             draw_id: || 0x5eed,
             since_boot: || Duration::ZERO,
-            // Small chunks, so that full chunks occur, and frequent flushes, so that merges occur.
+            // Small chunks, so that full chunks occur. Two chunks are enough for a merge, so that merges are frequent.
             chunk_values: 64,
             merge_rows: 2,
             merge_values: [50, 500, 4 << 20][self.random.below(3) as usize],
@@ -222,7 +222,8 @@ impl World {
         Ok(())
     }
 
-    /// Stops the process in order. It may leave journals to the next one. Some disks fail shortly before.
+    /// Stops the process in order. It may leave journals to the next one. In half of the cases, the agents first send frames
+    /// while every sync of the disk fails.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if self.random.one_in(2) {
             self.disconnect(open, totals).await?;
@@ -268,7 +269,9 @@ impl World {
             open.driver.set_quiet(true);
             if round < 2 {
                 let settled = settle(&open.store).await;
-                settled.map_err(|e| Failure::Stuck(format!("does not settle without faults: {e}")))?;
+                settled.map_err(|e| {
+                    Failure::Stuck(format!("flush or upkeep fails on a disk without faults: {e}"))
+                })?;
             }
             self.check(&open, totals).await?;
             // If a copy of a torn end cannot be made, the end stays in its file and is reported.

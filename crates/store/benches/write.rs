@@ -79,7 +79,7 @@ async fn run(hosts: usize, values: usize) {
     }
     let measured = (values - BATCH_VALUES) as f64;
     println!(
-        "{hosts} hosts: {:.1} ns CPU and {:.1} ns elapsed a value, {:.2} bytes of journal",
+        "{hosts} hosts, per value: {:.1} ns CPU, {:.1} ns elapsed, {:.2} bytes of journal",
         cpu * 1e9 / measured,
         wall * 1e9 / measured,
         (store.stats().journal_bytes - journal) as f64 / measured,

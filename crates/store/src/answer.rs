@@ -63,9 +63,9 @@ impl Piece {
 /// How exact the stored samples of one series are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exactness {
-    /// Largest difference between a stored time and the recorded time, ns.
+    /// Upper bound of the difference between a stored time and the recorded time, ns.
     pub time_error_max: u64,
-    /// Largest difference between a stored value and the recorded (or aggregated) value.
+    /// Upper bound of the difference between a stored value and the recorded (or aggregated) value.
     pub value_error_max: f64,
     /// The aggregation with the longest step; `None` if no samples are aggregated.
     pub thinned: Option<Aggregation>,
@@ -91,9 +91,9 @@ pub struct ReadReport {
     pub bytes_read: u64,
     /// Bytes of the columns of the requested series in these chunks: their times and their values.
     pub column_bytes: u64,
-    /// Largest difference between a returned time and the recorded time, ns.
+    /// Upper bound of the difference between a returned time and the recorded time, ns.
     pub time_error_max: u64,
-    /// Largest difference between a returned value and the recorded value, in the unit of its series. For an
+    /// Upper bound of the difference between a returned value and the recorded value, in the unit of its series. For an
     /// aggregated value, the error bound that its chunk states.
     pub value_error_max: f64,
     /// The aggregation with the longest step among all values used.

@@ -109,7 +109,7 @@ fn tombstone_id(row: &Row) -> u64 {
     u64::from_be_bytes(row.clustering.as_slice().try_into().expect("eight bytes"))
 }
 
-/// A key as messages show it: a name, or other bytes in hex.
+/// A key as messages show it: as text if all bytes are printable ASCII, otherwise in hex.
 fn shown(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(name) if name.bytes().all(|byte| byte.is_ascii_graphic()) => name.to_owned(),

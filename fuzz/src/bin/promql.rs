@@ -83,7 +83,7 @@ fn whole(value: &str, count: usize) -> SeriesData {
     SeriesData::new(labels(value), at, values)
 }
 
-/// Pieces of nine samples. Most pieces have regular times.
+/// Pieces of at most nine samples. All pieces except the one with the gap have regular times.
 fn cut(value: &str, count: usize) -> SeriesData {
     let (at, values) = samples(count);
     let pieces = at

@@ -1,4 +1,4 @@
-//! The parser of PromQL never panics, and the place of an error is within the text.
+//! The parser of PromQL never panics. The place of an error is in a line of the text, or directly after the end of that line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -16,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A snappy block of one literal (format description of snappy, 2.1): the length, tag 61 with two bytes of length, the
-/// bytes.
+/// A snappy block of one literal with at most the first 16 KiB (format description of snappy, 2.1): the length, tag 61 with two
+/// bytes of length, the bytes.
 fn literal(bytes: &[u8]) -> Vec<u8> {
     let bytes = &bytes[..bytes.len().min(1 << 14)];
     let Some(last) = bytes.len().checked_sub(1) else { return vec![0] };

@@ -61,7 +61,8 @@ struct Put {
 struct File {
     bytes: Vec<u8>,
     puts: Vec<Put>,
-    /// Whether some values contain rows. If such a value is damaged, its rows may be read.
+    /// Whether some values contain rows. If the row around such a value is damaged, the rows in the value may be read as rows of
+    /// the file.
     nested: bool,
     /// Number of flipped bits; many if there is other damage.
     flips: usize,

@@ -54,8 +54,8 @@ fn semantic(bytes: &[u8; SETTINGS]) -> (ValueType, Semantic) {
     (kind, Semantic { time: word(20), value, method, aggregation })
 }
 
-/// Each record is a time difference and a value. The first byte states by how many bits the next two bytes are shifted left
-/// for the difference; the fourth byte is not used.
+/// Each record of 12 bytes is a time difference and a value. The difference is the number in bytes 1 and 2, shifted left by
+/// byte 0 (modulo 40), plus 1. Byte 3 is not used.
 fn samples(mut records: &[u8]) -> (Vec<i64>, Vec<u64>) {
     let (mut at, mut words, mut now) = (vec![], vec![], 0i64);
     while let Some((record, rest)) = records.split_first_chunk::<12>().filter(|_| at.len() < RECORDS_MAX) {

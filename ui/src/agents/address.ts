@@ -1,7 +1,7 @@
 // The settings with which agents send records to this server, for the commands that empty states show.
 import type { Status } from '../lib/api';
 
-/** Port of servers that do not report theirs. */
+/** Used if the server has not reported its port for records. */
 const PORT_DEFAULT = 7071;
 
 /** Variables of a command that starts a program with an agent. */

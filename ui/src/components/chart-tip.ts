@@ -1,4 +1,4 @@
-// The tooltip of a chart: the time and the value of each line, highest first.
+// The tooltip of a chart: the time and the values of the visible lines, highest first.
 import type uPlot from 'uplot';
 import { moment } from '../lib/time';
 import { format, type Unit } from '../lib/units';
@@ -9,6 +9,7 @@ export interface TipLine {
   color: string;
 }
 
+/** Limit on the lines in the tooltip; it counts the others. */
 const LINES_MAX = 12;
 
 interface Entry {

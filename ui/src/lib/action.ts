@@ -9,7 +9,7 @@ export interface Action {
   run: (work: () => Promise<unknown>) => Promise<boolean>;
 }
 
-/** `done` is called after each change, also after a failed one. */
+/** `done` is called after each request, also after a failed one. */
 export function useAction(done: () => void): Action {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Error | null>(null);

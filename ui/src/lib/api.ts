@@ -143,7 +143,7 @@ export interface Status {
   records_port?: number;
   /** Who may use the server; absent from responses of older servers. */
   access?: { tokens: 'none' | 'used' | 'broken'; exposed: boolean; warnings: string[] };
-  /** `data_dir`, `driver`, and from here on all members, which describe the whole store, are absent for a confined token. */
+  /** All members from here on, and `data_dir` and `driver`, describe the whole store. They are absent for a confined token. */
   series?: { sample: number; entry: number; execution: number };
   chunks?: number;
   chunk_bytes?: number;
@@ -163,8 +163,8 @@ export type QueryData =
 
 export interface EntryList {
   series: Metric[];
-  /** `time` is in Unix nanoseconds. `series` is an index into the list `series` of the response. Bytes that are
-   * not text are in `hex`. */
+  /** `time` is in Unix nanoseconds. `series` is an index into the list `series` of the response. A text is in `text`, a byte
+   * string in `hex`. */
   entries: { time: string; series: number; text?: string; hex?: string }[];
   /** Number of all matching entries, including those not listed. */
   matched: number;
@@ -223,8 +223,8 @@ export interface ProbeRule {
   pattern: string;
   since: string;
   kept: boolean;
-  /** Numbers of connected agents: `told` received the rule, `answered` have reported on it, `faults` cannot apply it. `matched`
-   * is the number of methods that the rule decides in them. */
+  /** `told` counts the connected agents to which the rule was sent, `answered` those that have reported on it, and `faults` those
+   * that cannot apply it. `matched` is the number of methods that the rule decides in all of them. */
   agents: { told: number; answered: number; matched: number; faults: number };
 }
 
@@ -292,7 +292,7 @@ function errorOf(status: number, text: string): ApiError {
 const between = (window: TimeWindow): Params => ({ start: window.start.toFixed(3), end: window.end.toFixed(3) });
 
 export const api = {
-  /** The token that authenticates this page. */
+  /** Whether the server needs tokens, and the token that authenticates this page. */
   session: (signal: AbortSignal) => get<{ data: Session }>('api/session', {}, signal).then((answer) => answer.data),
   /** Exchanges a token for a cookie, which scripts cannot read. */
   login: (token: string) =>

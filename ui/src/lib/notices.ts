@@ -1,4 +1,4 @@
-// Warnings and infos of responses, about unreadable records and downsampled samples. They are shown above their page.
+// Warnings and infos of responses, for example about unreadable records and downsampled samples. They are shown above the page.
 import { Store } from './store';
 
 /** Optional members of a response. */

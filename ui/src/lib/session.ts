@@ -21,7 +21,7 @@ export type State =
   /** The server has not answered yet. */
   | { kind: 'asking' }
   | { kind: 'open'; session: Session }
-  /** A login is needed. `why` is empty if there was no session, or the user has ended it. */
+  /** A login is needed. `why` is the reason for the user; empty if there was no session, or the user has ended it. */
   | { kind: 'closed'; why: string };
 
 /** The rights of a user of a server without tokens. */

@@ -27,7 +27,8 @@ export function parseDuration(text: string): number | null {
   return seconds > 0 ? seconds : null;
 }
 
-/** Reads a time: `now`, `now-15m`, Unix seconds, or a local or zoned date and time; null for other text. */
+/** Reads a time: `now`, `now-15m`, Unix seconds (9 to 11 digits), or a date with or without a time, local or with a zone;
+ * null for other text. */
 export function parseMoment(text: string, now: number): number | null {
   const trimmed = text.trim();
   const relative = /^now(?:\s*-\s*(\S+))?$/.exec(trimmed);
@@ -72,7 +73,8 @@ export function describe(window: TimeWindow): string {
   return `${moment(window.start)} – ${sameDay ? clock(window.end) : moment(window.end)}`;
 }
 
-/** Step in seconds, rounded up, so that a chart of this width has at most about one point every two pixels. */
+/** Step in seconds, rounded up, so that a chart of this width has at most about one point every two pixels, or 100 points if that
+ * is more. */
 export function autoStep(window: TimeWindow, pixels: number): number {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
   const points = Math.min(Math.max(pixels / 2, 100), 11_000);

@@ -1,4 +1,5 @@
-// Converts the search form to request parameters: the address holds the user's text; the server expects seconds.
+// Converts the search in the address to request parameters. The address holds durations as the user wrote them; the server
+// expects seconds.
 import type { Params, TraceSummary } from '../lib/api';
 import { duration, parseNanos } from '../lib/units';
 
@@ -54,7 +55,7 @@ export function orderOf(sort: string | null): 'newest' | 'oldest' | 'slowest' | 
   }
 }
 
-/** A trace as the table and the chart show it: with start, duration and outcome of the call that matched. */
+/** A trace as the table and the chart show it: with start, duration and outcome of the call that matched, if there is one. */
 export interface Shown extends TraceSummary {
   trace_ns: number;
 }

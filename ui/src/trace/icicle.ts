@@ -16,8 +16,8 @@ export interface View {
   end: number;
 }
 
-/** Frame i belongs to `rows[i]`. A span that begins before an
- * earlier span of its row ends (another thread) is drawn in the next free row. */
+/** Frame i belongs to `rows[i]`. A span is drawn one row below its parent. If an earlier span in that row ends later than
+ * the span begins (another thread), the span is drawn in the next free row. */
 export function traceFrames(rows: readonly TreeRow[]): Frame[] {
   const ends: number[] = [];
   const frames: Frame[] = [];
@@ -57,7 +57,7 @@ export function callFrames(root: CallNode): CallFrames {
 export const rowCount = (frames: readonly Frame[]): number =>
   frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
 
-/** Limits a view to the whole. The view is at least a millionth of the whole and at least 10 ns wide. */
+/** Limits a view to the whole. The view is at least a millionth of the whole and at least 10 ns wide, if the whole is. */
 export function clamp(view: View, whole: View): View {
   const length = whole.end - whole.start;
   const width = Math.min(Math.max(view.end - view.start, length / 1e6, Math.min(10, length)), length);

@@ -1,4 +1,5 @@
-// A server with tokens: the login, its errors, log-out, the end of a session, roles, and pages of other origins.
+// A server with tokens: the login, its errors, log-out, the end of a session, roles, and pages of other origins. Then the
+// warning of a server without tokens.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

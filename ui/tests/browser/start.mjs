@@ -21,7 +21,7 @@ function command() {
   return ['--test', '--test-concurrency=1', ...files];
 }
 
-/** Five minutes of uneven load, for meaningful screenshots. */
+/** About five minutes of uneven load, for meaningful screenshots. */
 function day() {
   return Array.from({ length: 110 }, (_, index) => ({
     requests: Math.round(220 + 130 * Math.sin(index / 12) + 60 * Math.sin(index / 3.1)),

@@ -28,7 +28,7 @@ function demand(path, how) {
   return path;
 }
 
-/** A child process. Its stdout is kept and searched for lines; its stderr goes to a log. */
+/** A child process. Its stdout is kept in `text`; its stderr goes to a log file. */
 class Child {
   constructor(name, command, args, { directory, env = {} }) {
     this.name = name;
@@ -48,7 +48,8 @@ class Child {
     });
   }
 
-  /** Resolves with the groups of the first match on stdout. */
+  /** Resolves with the groups of the first match on stdout. Throws an exception if the process ends or takes too long
+   * before it. */
   async says(pattern) {
     const deadline = Date.now() + START_MS_MAX;
     let ended = false;

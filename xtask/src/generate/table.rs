@@ -137,7 +137,7 @@ impl Tables {
     /// Parses and checks the tables of settings and messages.
     ///
     /// # Errors
-    /// If a table is invalid; the error names the file and the row.
+    /// If a table is invalid; the error names the file, and the setting or the line.
     pub fn parse(settings: &str, messages: &str) -> Result<Self, String> {
         let fault = |path: &str, error: toml::de::Error| format!("{path}: {error}");
         let file: File = toml::from_str(settings).map_err(|error| fault(super::SETTINGS, error))?;

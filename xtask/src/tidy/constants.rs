@@ -1,4 +1,4 @@
-//! Checks that Rust, Java and the format documents agree on every constant of a format.
+//! Checks that Rust, Java and the format documents agree on the constants of the formats.
 //!
 //! A table in `docs/format/` is authoritative if it has rows such as
 //! ```text

@@ -1,7 +1,7 @@
 //! Checks that the files and folders that a text names exist.
 //!
-//! Examines texts in back ticks (and in `{@code ...}` of Javadoc) that start with one of the project's folders and have no
-//! blanks. `...` matches any part of a path.
+//! Examines texts in back ticks (and in `{@code ...}` of Javadoc) that start with one of [`FOLDERS`] and have no blanks. `...`
+//! matches any part of a path.
 
 use super::Finding;
 use super::tree::{File, Tree};

@@ -1,7 +1,7 @@
 //! Refuses retired words in comments, strings, identifiers and documents. The table `## Retired` of `docs/words.md` lists each
 //! word or phrase with its replacement.
 //!
-//! A phrase also matches across a line break of a comment. A retired word that is only part of an identifier does not match.
+//! A phrase also matches across a line break. A retired word that is only part of an identifier does not match.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -10,7 +10,8 @@ const LIST: &str = "docs/words.md";
 const HEADING: &str = "## Retired";
 /// Files that quote old texts: the list of retired words, and the history of releases.
 const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
-/// Characters that, like white space, may separate the words of a phrase: comment markers and continued strings.
+/// Characters that, like white space, may separate the words of a phrase: comment markers, and the backslash of a string that
+/// continues in the next line.
 const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
 
 /// A retired phrase, in lower-case words.

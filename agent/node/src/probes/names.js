@@ -66,7 +66,7 @@ function guess(path) {
 
 /**
  * A part of a path becomes `{id}` if it has only digits and hyphens, such as a number or a date, if it is a UUID or another long
- * hexadecimal string, or if it is too long to be a word.
+ * hexadecimal string with a digit, or if it is too long to be a word.
  * @param {string} part
  */
 function shape(part) {
@@ -122,7 +122,7 @@ export class Names {
 /**
  * Names of incoming requests. A name contains the route of the program's framework. Without a route it is a guess: the path
  * with ids replaced; after a 404 it is `(not found)`. Guesses have their own bound, so that they take no room from routes.
- * Guesses at the start of a request have another bound, so that paths that end in 404 take no room from answered paths.
+ * Guesses at the start of a request have another bound, so that paths that end in 404 take no room from paths that exist.
  */
 export class ServerNames {
   /** @param {import('../wire/dictionary.js').Dictionary} dictionary */

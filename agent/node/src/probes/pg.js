@@ -88,7 +88,7 @@ function changeQuery(client, { recorder, guard }) {
 }
 
 /**
- * Replaces the program's callback, at any position of the arguments, by one that ends the call first.
+ * Replaces the program's callback, which is an argument or a property of the query, by one that ends the call first.
  * @param {any[]} args changed
  * @param {Call} call
  * @param {(call: Call, error: unknown) => void} end

@@ -1,5 +1,5 @@
 // Reduces the text of a statement to its shape: literals become `?`, white space becomes one blank, comments are removed, and
-// lists of values become one value. So statements that differ only in data are one operation, and no data leaves the process. The
+// lists of values become one value. So statements that differ only in data are one operation, and its name has no data. The
 // rules are the same as in `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` test all three.
 //
 // Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If
@@ -260,7 +260,7 @@ class Reader {
     }
   }
 
-  /** Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain strings with the end sign. */
+  /** Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may have a string with its end signs. */
   blockComment() {
     const { text, at } = this;
     let depth = 0;

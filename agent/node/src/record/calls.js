@@ -1,6 +1,6 @@
 // Records the calls of a function without changing its behaviour: it gets the same `this` and arguments, and its caller gets the
-// same result or exception. If the result is a promise, the caller gets a promise that settles in the same way, and the call ends
-// when it settles. Before: `../index.js`. After: `recorder.js`.
+// same result or exception. If the result is a plain promise, the caller gets a promise that settles in the same way, and the
+// call ends when it settles (see `endWith`). Before: `../agent.js`. After: `recorder.js`.
 
 import { types } from 'node:util';
 import { KIND, STATE } from '../wire/constants.js';

@@ -22,7 +22,7 @@ export function become(call) {
 }
 
 /**
- * Returns a callback that always runs in the present context, regardless of the code that calls it.
+ * Returns a function that runs the callback with the same current call as now, regardless of the code that calls it.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {F} callback
  * @returns {F}

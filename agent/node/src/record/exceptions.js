@@ -1,12 +1,12 @@
-// The text of an exception: `class: message`. For a database exception, or an exception that wraps one, it is `class (code)`,
-// because the message contains data; the setting `database_messages` permits the message. Calls no code of the program, because a
-// getter may wait, throw or change state. Before: `recorder.js`.
+// The text of an exception: `class: message`. For a database exception, or an exception that wraps one, it is `class (code)`, or
+// only `class` if there is no code, because the message may contain data; the setting `database_messages` permits the message.
+// This file calls no code of the program, because a getter may wait, throw or change state. Before: `recorder.js`.
 
 import { types } from 'node:util';
 
-/** Limit on the causes that are checked. If a chain is longer, the message is not recorded. */
+/** Limit on the exceptions of a chain, the recorded one and its causes. If a chain is longer, the message is not recorded. */
 const CHAIN_MAX = 16;
-/** Limit on the superclasses that are checked. */
+/** Limit on the classes that are checked: the class of the exception and its superclasses. */
 const CLASSES_MAX = 16;
 const BEHIND = ['cause', 'parent', 'original', 'originalError', 'driverError', 'nativeError', 'reason'];
 /** Codes of SQLite, MySQL, Oracle, SQL Server, DuckDB. */

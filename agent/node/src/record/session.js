@@ -1,6 +1,6 @@
 // The ids of the spans of this session, and of the traces that begin in it. They are derived from the 16 bytes of the session and
-// the number of the segment (wire.md, DATA, segment). So a segment is sent with its number instead of the ids of its calls. A
-// number of 64 bits is stored as two halves of 32 bits, because a BigInt per call would cost more than the rest of the call.
+// the numbers of segment and call (wire.md, DATA, segment). So a segment is sent with its number instead of the ids of its calls.
+// A number of 64 bits is stored as two halves of 32 bits, because a BigInt would cost more than all other work for a call.
 
 import { Buffer } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';

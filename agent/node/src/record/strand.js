@@ -1,7 +1,7 @@
 // Turns overlapping calls into properly nested sequences. A strand is one segment under construction, with calls of one trace.
-// Each call of a strand began while its parent was the innermost open call, and normally ends before its parent. `recorder.js`
-// adds a call to the strand of its parent only if the parent is the innermost open call of that strand. Otherwise the call
-// begins a new strand.
+// Each call except the outermost began while its parent was the innermost open call of the strand, and normally ends before its
+// parent. `recorder.js` adds a call to the strand of its parent only if the parent is the innermost open call of that strand.
+// Otherwise the call begins a new strand.
 //
 // A parent that does not await a call may end while this call continues. Then the open part is closed, and the calls inside the
 // parent move to a strand of their own, a *branch*. On the wire a branch belongs to the same segment, so the calls keep their

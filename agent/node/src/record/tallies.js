@@ -143,7 +143,7 @@ export class Tallies {
   }
 
   /**
-   * Selects the tally for the first call of a pair.
+   * Selects the tally for a pair that is not in `known`.
    * @param {number} operation
    * @param {number} caller
    * @param {Map<number, Tally>} callers of the operation

@@ -1,6 +1,6 @@
-// Matches names with a pattern. The syntax is that of the Java agent (agent/java/README.md, Patterns). A pattern may have any
-// length and any number of stars, and is matched on the program's own thread. Matching does not backtrack, so its time is bounded
-// by the product of the lengths of pattern and name. Before: `rules.js`.
+// Matches names with a pattern. The syntax is that of the Java agent (agent/java/README.md, Patterns), without annotations. A
+// pattern may have any length and any number of stars, and is matched on the program's own thread. Matching does not backtrack,
+// so its time is bounded by the product of the lengths of pattern and name. Before: `rules.js`.
 //
 //   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between groups: any number of parts
 //                                the first group fits the beginning, the last group the end, and each other group its first

@@ -6,8 +6,8 @@ import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
 /**
- * For each kind whose operations get their names from data of the program, such as paths and statements: the word with which a
- * pattern selects all operations of this kind.
+ * For the kinds whose names a pattern cannot select, because most of them come from data such as paths and statements: the word
+ * with which a pattern selects all operations of the kind.
  * @type {Record<number, string>}
  */
 const KIND_NAMES = {

@@ -13,7 +13,7 @@ import { Rules } from './rules.js';
 
 /**
  * Shortest and longest pause before a changed report is sent again. The first pause is short, because few operations are
- * known when the connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
+ * known when the connection is made. Each report doubles the pause, but after 5 s without a report the next pause is short again.
  */
 const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;
@@ -44,7 +44,7 @@ export class Switchboard {
     /** Id of the last operation that `#decideAll` has decided by the current rules; 0 if there is none. */
     this.decided = 0;
     this.isDeciding = false;
-    /** The last report on this connection. @type {Buffer | null} */
+    /** The last report on the current list of rules, on this connection. @type {Buffer | null} */
     this.told = null;
     this.toldAt = 0;
     this.pauseMs = TELL_FIRST_MS;

@@ -1,5 +1,5 @@
 // Samples of the process at a fixed interval: event loop, processor time, memory, garbage collection, and the agent itself. Most
-// names are those of the Prometheus client for Node. Before: a timer. After: `samples.js`.
+// names are those of the Prometheus client for Node. Before: `../agent.js`, only in the main thread. After: `samples.js`.
 
 import { readdirSync } from 'node:fs';
 import { loadavg, availableParallelism, cpus } from 'node:os';

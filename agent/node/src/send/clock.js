@@ -5,7 +5,7 @@ import { performance } from 'node:perf_hooks';
 
 const MS = 1e6;
 
-/** Ns since the process began. Exact for 104 days, and accurate to 2 ns for the next 104 days. */
+/** Ns since the process began, accurate to 1 ns for the first 198 days. */
 export function now() {
   return Math.round(performance.now() * MS);
 }

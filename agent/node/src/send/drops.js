@@ -1,5 +1,5 @@
-// Logs the number of dropped calls: at most once per minute, and at the end of the program. Calls dropped during an outage are
-// part of the line about the outage. Before: `outage.js`. After: `../log.js`.
+// Logs the number of dropped calls: at most once per minute, and at the end of the program. Calls dropped during an outage cause
+// no such line; the line about the end of the outage has their number. Before: `outage.js`. After: `../log.js`.
 
 import * as messages from '../messages.js';
 

@@ -35,7 +35,7 @@ export class Refused extends Error {
    * @param {string} message
    * @param {number} pauseMs minimum pause before the next attempt
    * @param {boolean} [isOfToken] the token is the reason
-   * @param {boolean} [isLasting] the server would also refuse the next attempt
+   * @param {boolean} [isLasting] an immediate next attempt would not help
    */
   constructor(message, pauseMs, isOfToken = false, isLasting = true) {
     super(message);

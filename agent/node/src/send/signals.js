@@ -61,7 +61,7 @@ const TURNS = 2;
 export class Signals {
   /**
    * @param {object} parts
-   * @param {() => boolean} parts.hasNews true if there are both unsent data and a connection
+   * @param {() => boolean} parts.hasNews true if there is unsent data, and a connection or an attempt to connect
    * @param {() => void} parts.last sends the data
    */
   constructor({ hasNews, last }) {

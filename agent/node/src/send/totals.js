@@ -1,5 +1,6 @@
-// Counts of the agent since it started: sent, dropped, refused. Many files update them. They are sent as samples
-// (`../sample/sampler.js`) and in PING, and logged (`outage.js`, `drops.js`).
+// Counts of this thread's agent since it started: sent, dropped, refused. Many files update them. Only the main thread sends its
+// counts as samples (`../sample/sampler.js`). Each thread reports dropped records in PING and in the log (`outage.js`,
+// `drops.js`).
 
 export class Totals {
   constructor() {

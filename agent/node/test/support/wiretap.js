@@ -1,4 +1,5 @@
-// A proxy in front of the server that passes on and stores all bytes that a program sends. It can fail the first connections.
+// A proxy in front of the server that passes on and stores all bytes that a program sends. It can make the first connections
+// fail.
 
 import { connect, createServer } from 'node:net';
 

@@ -1,7 +1,8 @@
 """Records database statements: `connect` of sqlite3, psycopg2 and psycopg returns connections with recorded cursors.
 
-`execute` and `executemany` are recorded as calls of kind database, named by the statement's shape (see sql); `executemany` has
-the attribute `db.batch`. SQLite computes rows as they are fetched, so its `fetchall` and `fetchmany` are recorded, too.
+`execute`, `executescript` and `executemany` are recorded as calls of kind database, named by the statement's shape (see sql);
+`executemany` has the attribute `db.batch`, if its parameters are a list or tuple. SQLite computes rows as they are fetched, so
+its `fetchall` and `fetchmany` are recorded, too.
 Connections are instances of their original classes or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
 """
 

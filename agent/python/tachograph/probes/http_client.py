@@ -1,5 +1,5 @@
-"""Records outgoing requests of `http.client`, and so those of urllib, urllib3 and requests. Each request carries a traceparent
-header.
+"""Records outgoing requests of `http.client`, and so those of urllib, urllib3 and requests. Adds a traceparent header, unless
+the program has set one.
 
 A request is a child of the call that sends it, and lasts from its first line to the status of the answer. It has its own segment,
 because several requests may be open on one thread. Before: http.client. After: track.

@@ -1,6 +1,6 @@
 """Derives a route from a path if the real one is unknown: `/ads/17/pictures/3` becomes `/ads/{id}/pictures/{id}`.
 
-The rules are those of `Route.java` of the Java agent. Before: wsgi, asgi. After: operations.
+The rules are those of `Route.java` of the Java agent. Before: server_names, frameworks, http_client. After: operations.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ impl Tls {
     /// Reads the files that the environment names.
     ///
     /// # Errors
-    /// When a file cannot be used. The message names its variable.
+    /// When a file cannot be used, or only one of certificate and key is named; the message names the variables. When the
+    /// system has no authorities, although its authorities are needed.
     pub fn of_environment() -> Result<Self, Failure> {
         let ca = file(CA).filter(|path| path.as_os_str() != SYSTEM);
         Self::new(ca.as_deref(), file(CERT).as_deref(), file(KEY).as_deref())

@@ -19,7 +19,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Moves the cursor to the upper left corner, and clears the screen.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// List connected agents, their rules, and the operations that the agents themselves aggregated or switched off
+/// List connected agents, the effect of the rules on each, and the operations that agents themselves aggregated or switched off
 ///
 /// Disconnected agents are listed for one more hour.
 #[derive(clap::Args)]

@@ -108,7 +108,8 @@ impl Export {
             true => vec![Vec::new()],
             false => mark::selectors(&self.selectors)?,
         };
-        // Without `--only`, the user may expect both kinds in the file. It gets the samples; the omitted entries are reported.
+        // If the format has one kind and `--only` is not given, the user may expect both kinds in the file. It gets the samples,
+        // and the omitted entries are reported.
         let silent = self.is_of_one_kind() && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);

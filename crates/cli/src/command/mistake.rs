@@ -1,4 +1,4 @@
-//! Formats argument errors as all other errors: one line with the error, one line with the hint.
+//! Formats argument errors like all other errors: one line with the error, one line with the hint.
 
 use clap::CommandFactory;
 use tacho_api::settings::WHOLE_NUMBER;

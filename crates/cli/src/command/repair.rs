@@ -86,7 +86,7 @@ fn print(repaired: &Repaired) {
         units::counted(entries, "entry", "entries"),
         units::counted(calls, "call", "calls"),
     );
-    println!("  samples that were replaced by later ones with the same time count, too");
+    println!("  these numbers include samples that were replaced by later ones with the same time");
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {
         println!(

@@ -12,7 +12,7 @@ use crate::command::attach;
 use crate::failure::Failure;
 
 const PREFIX: &str = "TACHO_";
-/// Known variables that are not settings of the server or of an agent.
+/// Known variables in addition to the settings of the server. Agents have settings with the names of some of them.
 const OTHERS: [&str; 8] = [
     "TACHO_CONFIG",
     SERVER_VARIABLE,

@@ -1,4 +1,4 @@
-//! Runs `tacho check` and `tacho repair`, and compares directories.
+//! Runs `tacho check` and `tacho repair`, and reads, copies and damages data directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Repeats `open` until the directory is not locked. Another thread may be starting a process: this child inherits an
-/// earlier lock, and holds it until it executes its program.
+/// Repeats `open` until the directory is not locked. Another thread may be starting a process. The new process inherits the
+/// lock of an earlier opening, and holds it until it executes its program.
 pub async fn unlocked<T, F: Future<Output = Result<T>>>(mut open: impl FnMut() -> F) -> T {
     loop {
         match open().await {
@@ -94,7 +94,7 @@ pub fn records(data: &Path) -> BTreeSet<String> {
     all
 }
 
-/// Runs `tacho repair`. Returns the exit code, the losses and the summary.
+/// Removes `into` if it exists, and runs `tacho repair`. Returns the exit code, the losses and the summary.
 pub fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     let _ = std::fs::remove_dir_all(into);
     let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());

@@ -1,4 +1,4 @@
-//! Creates a data directory with every kind of record.
+//! Creates data directories with samples, entries and calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -89,8 +89,8 @@ async fn open(data: &Path) -> Arc<Store> {
     let chunks = data.join("chunks");
     let driver = loop {
         match Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await {
-            // Another thread may be starting a process: this child inherits an earlier lock, and holds it until it executes its
-            // program.
+            // Another thread may be starting a process. The new process inherits the lock of an earlier opening, and holds it
+            // until it executes its program.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }

@@ -1,4 +1,4 @@
-//! Writes samples by line protocol and remote write, and deletes samples. Records which requests were answered with 204.
+//! Writes samples by line protocol and remote write, and deletes samples. Notes which requests were answered with 204.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{Read, Write};

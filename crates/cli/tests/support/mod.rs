@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// Starts a server with `command`, and waits for the line with the addresses. `data` is the data directory in the command. If
-    /// the server ends, returns its exit status and its stderr.
+    /// the server ends before it prints the line, returns its exit status and its stderr.
     pub fn from_command(command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
         Self::from_command_with_log(command, data, Stdio::piped())
     }

@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Found by the fuzz target `manifest`: these lines were accepted.
+    /// The fuzz target `manifest` found that lines in another form were accepted.
     #[test]
     fn only_the_written_form_is_accepted() {
         let text = String::from_utf8(example().encode()).unwrap();

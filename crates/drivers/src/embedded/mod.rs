@@ -121,7 +121,8 @@ impl Embedded {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
 
-    /// Whether a directory has, or according to its manifest should have, rows. No file is created, changed or removed.
+    /// Whether the manifest of a directory names a segment that is part of the store, or a segment file is long enough for a
+    /// row. No file is created, changed or removed.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when a file cannot be read.

@@ -94,9 +94,9 @@ impl Segments {
         }
     }
 
-    /// Copies the end that [`Self::cut_torn`] cuts off to the quarantine. Must precede each change of the directory: `END` and
-    /// the manifest show that the end was acknowledged, and a start after a crash must not find it without them and without a
-    /// copy.
+    /// Copies the end that [`Self::cut_torn`] will cut off to the quarantine, if an operator permits missing parts. Must precede
+    /// all other changes of the directory: only the old `END` and manifest show that the end was acknowledged. Both are replaced
+    /// later, and a start after a crash must then find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
         let known = self.manifest.files.get(&number);
@@ -250,7 +250,7 @@ impl Segments {
             // damaged mark is missing.
             Err(error) if stated > length => Err(error),
             Err(error) => {
-                // Without this length, a start after a crash may take damaged rows before the cut for a torn end.
+                // Without this length, a start after a crash may regard damaged rows before the cut as a torn end.
                 tracing::warn!(%error, "manifest not written");
                 Ok(())
             }

@@ -28,7 +28,7 @@ pub struct Scanned {
     pub torn: u64,
     /// Whether the torn bytes may have been acknowledged. A copy of them is then kept.
     pub doubtful: bool,
-    /// Whether a mark is the last item before the torn bytes.
+    /// Whether the valid part ends with a mark. Not exact if the valid part has damage.
     pub marked: bool,
     /// Position of the last mark of the valid part. All bytes before it were synced.
     pub proven: u64,
@@ -202,8 +202,8 @@ impl<'a> Walk<'a> {
         self.places.push((from, to));
     }
 
-    /// Counts the last damaged place as a damaged index, and not as damaged rows, if it has the length of the index of
-    /// these rows.
+    /// Counts the last damaged place as a damaged index, and not as damaged rows, if it has the length of the index and the
+    /// trailer of the rows that were found.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {

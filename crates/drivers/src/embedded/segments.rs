@@ -322,7 +322,7 @@ impl Segments {
         self.manifest.files.iter().find(|(_, known)| !known.state.is_live()).map(|(number, _)| *number)
     }
 
-    /// Whether all rows of a segment are known. Only such a segment may be removed when none of its rows is needed.
+    /// Whether all rows in the file of a segment are known. Only such a segment may be removed when none of its rows is needed.
     pub fn is_accounted_for(&self, number: u32) -> bool {
         self.damage.get(&number).is_none_or(|damage| damage.places == 0 && damage.excess == 0)
     }

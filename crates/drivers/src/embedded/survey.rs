@@ -27,7 +27,7 @@ const NAMED_MAX: usize = 10;
 pub struct Survey {
     /// The manifest that was read, or an empty one.
     pub manifest: Manifest,
-    /// Whether both copies of the manifest exist, are intact and equal, and no missing files were permitted.
+    /// Whether both copies of the manifest exist, are intact and equal, and `is_accepted` is false.
     pub is_complete: bool,
     /// Whether an operator has permitted opening the directory without the missing files.
     pub is_accepted: bool,
@@ -195,7 +195,7 @@ fn lengths(manifest: Option<&Manifest>, end: Option<End>) -> BTreeMap<u32, u64> 
     lengths
 }
 
-/// Adds the missing ends of segments that earlier starts found.
+/// Adds the missing ends of segments, according to the notes of earlier starts in the quarantine.
 pub fn add_missing(damage: &mut BTreeMap<u32, Damage>, manifest: &Manifest, quarantine: &[String]) {
     let is_live = |number: u32| manifest.files.get(&number).is_some_and(|known| known.state.is_live());
     let missing = quarantine.iter().filter_map(|name| quarantine::missing(name));
@@ -204,7 +204,7 @@ pub fn add_missing(damage: &mut BTreeMap<u32, Damage>, manifest: &Manifest, quar
     }
 }
 
-/// Whether a directory has, or according to its manifest should have, a segment with rows.
+/// Whether the manifest of a directory names a segment that is part of the store, or a segment file is long enough for a row.
 ///
 /// # Errors
 /// `Version` when a newer version wrote the manifest; `Io` when a file cannot be read.

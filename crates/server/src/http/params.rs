@@ -8,7 +8,7 @@ use tacho_model::{TimeRange, Timestamp};
 
 use super::error::ApiError;
 
-/// Length of a range without `start`, which ends at `end`: one hour, in nanoseconds.
+/// Length of the range of a request without `start`: one hour, in nanoseconds.
 const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
 
 /// Limit on the parameters of one request. A request to remove rules needs one parameter for each of up to 1,000 rules. An

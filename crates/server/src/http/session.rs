@@ -85,7 +85,7 @@ async fn begin(
     Ok(with_cookie(shown(&access, Some(expires)), &app, &headers, &cookie, SESSION_SECONDS))
 }
 
-/// Ends the session of the cookie. Needs no token, because a session can only be ended by its own cookie.
+/// Ends the session of the cookie. Needs no token, because a cookie ends only its own session.
 async fn end(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     if let Some(cookie) = door::cookie(&headers) {
         app.gate.sessions.end(&cookie);

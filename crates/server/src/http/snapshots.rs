@@ -83,5 +83,7 @@ async fn release(
 }
 
 fn absent(id: &str) -> ApiError {
-    ApiError::not_found(format!("no snapshot {id:?}: it was released, or its lease has ended"))
+    ApiError::not_found(format!(
+        "no snapshot {id:?}: it was released, its lease has ended, or the server was restarted"
+    ))
 }

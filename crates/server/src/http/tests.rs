@@ -185,7 +185,7 @@ async fn waiting_analyses_release_their_permits() {
     for waiting in waiting {
         check_call_tree(waiting.await.unwrap());
     }
-    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "after all");
+    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "after all requests");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Why a connection ends. If the server ends it, the last frame reports the reason to the peer.
+//! Why a connection ends. The last frame reports a [`Farewell`] to the peer.
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};

@@ -8,7 +8,7 @@ pub struct AccessFigures {
     /// query_samples or sessions.
     pub refused: Family<Counter, 2>,
     /// `reason` is missing, unknown, expired, too-many (wrong tokens from this address), closed (the file of tokens cannot be
-    /// used) or session (the session of a cookie has ended).
+    /// used) or session (the cookie has no valid session).
     pub unauthenticated: Family<Counter, 1>,
 }
 

@@ -9,8 +9,8 @@ pub struct ControlFigures {
     /// `kept` is true or false.
     pub rules: Family<Gauge, 1>,
     pub sent: Family<Counter, 1>,
-    /// `outcome` is taken, stale (a response to an older list, or to no list) or cut (a response that is kept without its
-    /// lists).
+    /// `outcome` is taken, stale (a response to an older list or to no list, or from a superseded connection) or cut (a response
+    /// that is kept without its lists).
     pub answers: Family<Counter, 1>,
 }
 

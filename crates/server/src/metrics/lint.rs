@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Metrics;
 
-/// Parts of names that are units, but not base units in the form that names must have (`seconds`, not `second`).
+/// Units that are not allowed in names: only base units in their usual form are (`seconds`, not `milliseconds` or `second`).
 const NOT_BASE_UNITS: [&str; 44] = [
     "milliseconds",
     "microseconds",

@@ -30,8 +30,8 @@ pub struct Metrics {
     /// others as received.
     pub received_bytes: Family<Counter, 1>,
     pub decoder_resets: Family<Counter, 0>,
-    /// Number of temporary refusals (Retry-After or WAIT), because the store or the memory budget of bodies was full. With the
-    /// native protocol, also those because of the rate limit of a token.
+    /// Number of temporary refusals (Retry-After or WAIT), for example because the memory for records or the disk was full.
+    /// Refusals because of the rate limit of a token count only with the native protocol.
     pub sender_waits: Family<Counter, 1>,
     /// Open connections. `listener` is http or native.
     pub connections: Family<Gauge, 1>,
@@ -82,7 +82,7 @@ impl Default for Metrics {
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
-                "Retry-After and WAIT responses to senders because the store or the memory for bodies and records was full, or, \
+                "Retry-After and WAIT responses to senders, for example because the memory for records or the disk was full, or, \
                  for the native protocol, because of a rate limit.",
             ),
             connections: Family::new("tacho_connections", ["listener"], "Open connections."),
@@ -104,7 +104,7 @@ impl Default for Metrics {
             queries_running: Family::new(
                 "tacho_queries_running",
                 [],
-                "PromQL queries, series selections and execution analyses in progress.",
+                "PromQL queries, selections of series, searches of entries and analyses of executions in progress.",
             ),
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",

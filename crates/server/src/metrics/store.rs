@@ -83,7 +83,11 @@ struct ChunkLimitFigures {
 impl Default for ChunkLimitFigures {
     fn default() -> Self {
         Self {
-            max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
+            max: Family::new(
+                "tacho_stored_chunks_max",
+                [],
+                "Limit on chunks in the driver and for records in memory.",
+            ),
             refused: Family::new(
                 "tacho_records_far_refused_total",
                 [],
@@ -97,7 +101,11 @@ impl Default for StoreFigures {
     fn default() -> Self {
         Self {
             series: Family::new("tacho_series", ["kind"], "Series known."),
-            series_refused: Family::new("tacho_series_refused_total", [], "New series refused at a limit."),
+            series_refused: Family::new(
+                "tacho_series_refused_total",
+                [],
+                "Series refused at a limit, counted each time they are sent.",
+            ),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Memory limit of the index of series."),
             chunk_limit: ChunkLimitFigures::default(),
@@ -105,7 +113,7 @@ impl Default for StoreFigures {
             samples_replaced: Family::new(
                 "tacho_samples_replaced_total",
                 [],
-                "Samples that replaced an earlier sample of the same series and time.",
+                "Samples that replaced an earlier sample of the same series and time in the same flush.",
             ),
             stored_chunks: Family::new("tacho_stored_chunks", ["kind"], "Chunks in the driver."),
             stored_bytes: Family::new("tacho_stored_bytes", ["kind"], "Bytes of chunks in the driver."),

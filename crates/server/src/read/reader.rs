@@ -103,7 +103,7 @@ impl Slice {
         parts
     }
 
-    /// Formats the records as JSON lines. Records that are not exact have a member `within`, which importers ignore.
+    /// Formats the records as JSON lines. If the bounds are not exact, each record has a member `within`, which importers ignore.
     pub fn lines(&self) -> String {
         let mut out = String::new();
         match &self.records {

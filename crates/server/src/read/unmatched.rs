@@ -28,8 +28,8 @@ pub struct Matched {
     pub unknown: Option<Unknown>,
 }
 
-/// A label, or a value of a label, that no series has. If the selector has the name of existing series: that none of these has.
-/// With label `__name__`, the value is the name of the series.
+/// A label, or a value of a label, that no series has. If series with the name in the selector exist, only these are considered.
+/// With label `__name__`, the value is a name of series.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unknown {
     pub label: String,

@@ -95,7 +95,8 @@ impl RecordTypes {
         Self { table: Mutex::new(table), keeper: Some(keeper) }
     }
 
-    /// Adds the definitions of an agent. When this returns, they are on disk, or the failure to write them is logged.
+    /// Adds the definitions of an agent. When this returns, new forms are on disk, unless a limit is reached or the file cannot
+    /// be written. Of successive failures, the first is logged.
     pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
         if self.note(service, types, now) {
             self.keep().await;

@@ -29,7 +29,8 @@ pub enum PemError {
 /// Limit on the characters of a section's name in a message.
 const NAME_CHARS_MAX: usize = 48;
 
-/// What is wrong with a PEM file. The text has names of sections only, because other lines may be a part of a private key.
+/// What is wrong with a PEM file. Of the file, the text shows only names of sections, because other lines may be a part of a
+/// private key.
 fn fault(error: &Error) -> String {
     match error {
         Error::MissingSectionEnd { end_marker } => {

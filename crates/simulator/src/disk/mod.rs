@@ -161,8 +161,9 @@ impl SimulatedDisk {
         Some(text)
     }
 
-    /// Cuts off the end of a file, and keeps at least its first `least` bytes. If the end contains `boundary`, half of the cuts
-    /// are where one begins. Returns a description and the number of lost bytes; `None` if the file is not longer than `least`.
+    /// Cuts off the end of a file, and keeps at least its first `least` bytes. If `boundary` occurs after these bytes, half of
+    /// the cuts are at the start of an occurrence. Returns a description and the number of lost bytes; `None` if the file is not
+    /// longer than `least`.
     pub fn cut_end(&self, path: &Path, boundary: &[u8], least: usize) -> Option<(String, usize)> {
         let mut state = self.state();
         let id = state.names.file(path).ok()?;

@@ -39,7 +39,7 @@ fn check(key: &str) -> Result<(), String> {
     if keys.iter().any(|known| known == key) {
         return Ok(());
     }
-    Err(format!("the agent has no setting {key:?}; there are {}", keys.join(", ")))
+    Err(format!("the agent has no setting {key:?}; its settings: {}", keys.join(", ")))
 }
 
 #[derive(serde::Deserialize)]
@@ -231,19 +231,19 @@ mod tests {
         assert_eq!(pair("include=a=b"), Ok(("include".into(), "a=b".into())));
         for (text, expect) in [
             ("service", "give KEY=VALUE, for example service=shop"),
-            ("=shop", "the agent has no setting \"\"; there are enabled, "),
+            ("=shop", "the agent has no setting \"\"; its settings: enabled, "),
             (
                 "token=abc",
                 "all users of this machine can read a token on a command line: give token_file=FILE, ",
             ),
-            ("Service=shop", "the agent has no setting \"Service\"; there are enabled, server, tls_ca, "),
+            ("Service=shop", "the agent has no setting \"Service\"; its settings: enabled, server, tls_ca, "),
         ] {
             let said = pair(text).unwrap_err();
             assert!(said.starts_with(expect), "{said}");
         }
         for (text, expect) in [
-            ("servise = 'shop'", "the agent has no setting \"servise\"; there are "),
-            ("[agent]\nservice = 'shop'", "the agent has no setting \"agent\"; there are "),
+            ("servise = 'shop'", "the agent has no setting \"servise\"; its settings: "),
+            ("[agent]\nservice = 'shop'", "the agent has no setting \"agent\"; its settings: "),
             ("service = 1979-05-27", "service: expected a string, number, boolean or list of these"),
             ("service = shop", "line 1, column 11, `service = shop`: "),
             ("tls_ca = []", "tls_ca: expected a string, the path of a file"),

@@ -199,8 +199,8 @@ impl Lease {
         let renewal = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(lease / 6).await;
-                // After any other failure the backup continues. Even a server that has ended leaves the hard links of the
-                // snapshot.
+                // Only a refusal ends the backup. After another failure it continues, because even a server that has ended
+                // leaves the hard links of the snapshot.
                 if let Ok(Some(refusal)) = renewed.post_or_refused(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
                     return;

@@ -46,7 +46,7 @@ impl List {
         if self.json {
             print_json(&backups, &unreadable);
         } else {
-            print(&backups);
+            print(&backups, if unreadable.is_empty() { "no backups" } else { "no readable backups" });
         }
         match unreadable.first() {
             None => Ok(()),
@@ -58,9 +58,10 @@ impl List {
     }
 }
 
-fn print(backups: &[(u64, Record)]) {
+/// Prints the backups as a table. If there are none, prints `none` instead.
+fn print(backups: &[(u64, Record)], none: &str) {
     if backups.is_empty() {
-        println!("no backups");
+        println!("{none}");
         return;
     }
     let mut table = Table::new([

@@ -20,7 +20,7 @@ pub trait Blocks {
     /// Position in the uncompressed file, bytes. For Parquet, the number of rows before the position.
     fn offset(&self) -> u64;
 
-    /// Describes records that are missing in the file. Known when all blocks are read.
+    /// The message that the file may be truncated, because its end marker is missing. Known when all blocks are read.
     fn lacks(&self) -> Option<String> {
         None
     }

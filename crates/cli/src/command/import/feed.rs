@@ -79,7 +79,7 @@ impl Step<'_> {
 }
 
 impl Feed {
-    /// A feed for reading without sending. Records without a time get the time 0 (1970).
+    /// A feed that detects the format of each file and does not keep broken rows. Records without a time get the time 0 (1970).
     pub fn of(files: Vec<PathBuf>, reading: Reading) -> Self {
         let formats = Formats { format: None, reading, now: 0 };
         let (rejects, read, stop) = (None, Arc::default(), Arc::default());

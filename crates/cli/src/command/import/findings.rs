@@ -17,7 +17,7 @@ const BROKEN_NAMED_MAX: usize = 20;
 const WAYS_NAMED_MAX: usize = 20;
 /// Limit on the reported columns without numbers.
 const COLUMNS_NAMED_MAX: usize = 20;
-/// Limit on the reported doubts about how files are read, and on the reported doubts about whole files.
+/// Limit on the reported doubts about how files are read. The same limit applies to the doubts about whole files.
 const DOUBTS_NAMED_MAX: usize = 5;
 
 /// Findings about all files of an import.

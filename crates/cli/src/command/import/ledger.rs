@@ -53,7 +53,7 @@ impl Ledger {
         self.accounts.iter().map(entry).collect()
     }
 
-    /// Restores a ledger. Invalid entries are skipped.
+    /// Restores a ledger. Accounts with invalid labels or kinds are skipped.
     pub fn of(entries: &[Entry]) -> Self {
         let mut out = Self::default();
         for entry in entries {

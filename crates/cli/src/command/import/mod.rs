@@ -42,7 +42,8 @@ use formats::Format;
 /// Import files of records into a server or a data directory
 ///
 /// The format of a file is detected by its name and first bytes, and gzip by its first bytes. Before it reads a file,
-/// the command prints how it interprets the file; with --dry-run it stores nothing. Broken rows are reported and skipped.
+/// the command prints how it interprets the file, once for files that it interprets alike. With --dry-run it stores nothing.
+/// Broken rows are reported and skipped.
 ///
 /// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes the import and
 /// stores nothing twice. At the end it compares the count and the checksum of the sent records with those of the store.
@@ -84,7 +85,7 @@ pub struct Import {
     /// Ignore the state file and start from the beginning
     #[arg(long)]
     again: bool,
-    /// Write broken rows to this file, unchanged
+    /// Write broken rows to this file, unchanged; those of Parquet files as JSON lines
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Read and check all files, send nothing

@@ -75,7 +75,7 @@ impl Refused {
 /// The state and the path of its file. Without `--state`, there is no file for standard input, which cannot be read again.
 pub struct Keeper {
     path: Option<PathBuf>,
-    /// Whether this run created the state file and has sent nothing yet. Such a file can be deleted.
+    /// Whether this run began with a new state and has sent nothing yet. Then the file can be deleted.
     idle: bool,
     pub state: State,
 }
@@ -138,7 +138,7 @@ impl Keeper {
         self.idle = false;
     }
 
-    /// Deletes the state file if this run created it and sent nothing.
+    /// Deletes the state file if this run began with a new state and has sent nothing.
     pub fn forget_if_idle(&self) {
         if let Some(path) = self.path.as_ref().filter(|_| self.idle) {
             // A file that cannot be deleted is harmless.

@@ -124,7 +124,7 @@ impl fmt::Display for Verdict {
             let (sent_count, stored_count) = (units::count(sent.count), units::count(stored.count));
             writeln!(
                 f,
-                "  {series}: sent {sent_count} ({:016x}), stored {stored_count} ({:016x})",
+                "  {series}: expected {sent_count} ({:016x}), stored {stored_count} ({:016x})",
                 sent.sum, stored.sum
             )?;
         }

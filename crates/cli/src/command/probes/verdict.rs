@@ -92,8 +92,8 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// Whether the rule decides all methods that the agent watches, and some of them were recorded in more detail before: each
-/// call, or for a rule that switches off, also aggregates. Such a rule is probably not intended.
+/// Whether the rule decides all methods that the agent watches, and reduces what is recorded of some: instead of each call only
+/// aggregates, or nothing instead of calls or aggregates. Such a rule is probably not intended.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],

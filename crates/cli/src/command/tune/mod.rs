@@ -103,9 +103,9 @@ const VALUES_MIN: usize = 1_000;
 enum Favour {
     /// The settings with the least space; among settings that need at most 1 % more, the default, else the fastest to query
     Space,
-    /// Prefers settings with half the space if queries take less than twice as long
+    /// Prefers settings with half the space if queries take at most 1.5 times as long
     Balanced,
-    /// Prefers settings with which queries are a fifth faster, even at twice the space
+    /// Prefers settings with which queries take a quarter less time, even at twice the space
     Speed,
 }
 

@@ -19,7 +19,7 @@ use crate::svg::{Point, Scatter, Series};
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::table::{Align, Table};
 
-/// Minimum share of space that a tolerance must save to be recommended.
+/// A tolerance is recommended if it saves more than this share of the space.
 const WORTH: f64 = 0.05;
 
 pub struct Report<'a> {
@@ -71,7 +71,7 @@ impl Report<'_> {
         self.trials.done.iter().map(|trial| trial.cost).collect()
     }
 
-    /// The smallest lossy trial, if it saves at least [`WORTH`] of the space of the recommended trial.
+    /// The smallest lossy trial, if it saves more than [`WORTH`] of the space of the recommended trial.
     fn best_lossy(&self) -> Option<&Trial> {
         let best = self.trials.done[self.best].cost.bytes;
         let lossy = self.trials.done.iter().filter(|trial| !trial.candidate.semantic.is_lossless());

@@ -43,7 +43,7 @@ pub struct FileChecked {
     pub findings: Vec<Finding>,
 }
 
-/// A row that an index describes, but whose bytes do not match the checksum.
+/// A row that an index describes, but that is not intact at its place.
 struct Wrong {
     offset: usize,
     bytes: usize,
@@ -64,8 +64,8 @@ impl Opened {
         self.expected.length
     }
 
-    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns findings about the header,
-    /// the index and the end of the file.
+    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns the result, and findings about
+    /// the file as a whole, its header, its index, its end, and bad sectors after the rows and the index.
     pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
         let file = self.file.clone();
         self.load_from(&|bytes, at| file.read_at(bytes, at), each)
@@ -79,7 +79,7 @@ impl Opened {
         };
         let loaded = load_from(&self.path, &read, self.expected, each)?;
         let mut findings = self.loaded(&loaded);
-        // `check_file` reads the rows and the index again. Bad sectors behind them are reported only here.
+        // `check_file` reads the rows and the index again. Bad sectors after them are reported only here.
         for readable in seen.into_inner() {
             let behind = readable.bad.iter().filter(|place| place.start >= self.extent.end);
             findings.extend(behind.map(|place| unreadable(&self.name, place, &readable)));
@@ -87,7 +87,7 @@ impl Opened {
         Ok((loaded, findings))
     }
 
-    /// Sets the extent to the result of a load, and returns the findings about the header, the index and the end.
+    /// Sets the extent to the result of a load, and returns the findings of this load.
     fn loaded(&mut self, loaded: &Loaded) -> Vec<Finding> {
         let whole = || Place::range(&self.name, 0, self.expected.length);
         let mut findings = Vec::new();
@@ -301,8 +301,8 @@ impl Image {
         Ok(checked)
     }
 
-    /// Examines a damaged place that has no put row of an index. Returns a damaged row if its key can be read and it is not
-    /// a deletion, otherwise a finding.
+    /// Examines a damaged place at which no index states a row with a value. Returns a damaged row if its key can be read and
+    /// it is not a deletion, otherwise a finding.
     fn place(
         &self,
         opened: &Opened,

@@ -46,7 +46,7 @@ pub struct Answer {
     pub infos: Vec<String>,
 }
 
-/// A range of points of one series of a matrix.
+/// A range of points of one series of a matrix. A part of the response has one or more of them.
 struct Part {
     series: usize,
     points: Range<usize>,
@@ -141,8 +141,8 @@ impl Answer {
         }
     }
 
-    /// Divides a matrix into units of work of at most `PART_POINTS` points: many short series, or a part of a long one. Other
-    /// results have no parts.
+    /// Divides a matrix into parts of the response. Each has at most `PART_POINTS` points, of several short series or of a long
+    /// one. Other results have no parts.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut room = 0;
@@ -349,14 +349,14 @@ mod tests {
         let users = || names.iter().map(|labels| Arc::strong_count(labels) - 1).sum::<usize>();
         let rows = names.iter().map(|labels| (labels.clone(), point)).collect();
         let vector = Answer::new(Output::Vector(rows), Some(LIMIT)).unwrap();
-        let Output::Vector(rows) = &vector.output else { panic!("a vector stays one") };
+        let Output::Vector(rows) = &vector.output else { panic!("not a vector") };
         assert_eq!((users(), rows.capacity()), (LIMIT, LIMIT));
         drop(vector);
         // Each of these series fills a part, so the response is streamed, and the series stay in memory until it is sent.
         let series =
             names.iter().map(|labels| Series { labels: labels.clone(), points: vec![point; PART_POINTS] });
         let matrix = Answer::new(Output::Matrix(series.collect()), Some(LIMIT)).unwrap();
-        let Output::Matrix(series) = &matrix.output else { panic!("a matrix stays one") };
+        let Output::Matrix(series) = &matrix.output else { panic!("not a matrix") };
         assert_eq!((users(), series.capacity()), (LIMIT, LIMIT));
         let least = LIMIT * (PART_POINTS * size_of::<Point>() + size_of::<Series>());
         let label_bytes = matrix.label_bytes;

@@ -17,10 +17,10 @@ pub struct Stats {
     chunks: Chunks,
     values_decoded: u64,
     bytes_read: u64,
-    /// Maximum difference between a stored and a recorded time, ns.
+    /// Upper bound of the difference between a stored and a recorded time, ns.
     time_error_max: u64,
-    /// Maximum difference between a stored and a recorded value, in the unit of the value. For downsampled values, the
-    /// difference from the exact aggregate.
+    /// Upper bound of the difference between a stored and a recorded value, in the unit of the value. For downsampled values, of
+    /// the difference from the exact aggregate.
     #[serde(with = "float")]
     value_error_max: f64,
     /// Present if there are downsampled values.

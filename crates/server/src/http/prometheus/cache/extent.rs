@@ -1,9 +1,9 @@
-//! Which results of an extent are still those that a computation would give?
+//! Which kept results of a query (an extent) are still those that a computation would give?
 //!
 //! ```text
 //!   extent     ├──────────────────────────┤
 //!   asked           ├──────────────────────────────┤
-//!   changed                          ▒▒▒              samples, since the extent was read
+//!   changed                          ▒▒▒              samples, since the extent was computed
 //!   usable          ├────────────────┤                steps that do not reach a changed sample, from one end of the question
 //!   missing                           ├────────────┤  computed now
 //! ```
@@ -40,9 +40,10 @@ pub struct Extent {
     pub steps: Steps,
     /// In the order of their labels.
     pub series: Vec<Series>,
-    /// The number of the last change of the store before the results were read.
+    /// The number of the last change of the store before the samples of the results were read.
     pub change: u64,
-    /// The edge of each rule of retention: the least and the latest while the results were computed.
+    /// The edge of each rule of retention, before which it masks records: the least and the latest edge while the results were
+    /// computed.
     pub expired: Vec<(Timestamp, Timestamp)>,
     pub reach: Reach,
 }
@@ -102,8 +103,8 @@ impl Extent {
         (is_within && changed.is_empty()).then_some(Usable { steps: *asked, missing: None })
     }
 
-    /// The times that changed since the results were read, among those on which the results at `steps` depend. `None` if they are
-    /// unknown.
+    /// The times at which samples have changed since this extent was computed, among those on which the results at `steps`
+    /// depend. `None` if they are unknown.
     fn changed(
         &self,
         steps: TimeRange,

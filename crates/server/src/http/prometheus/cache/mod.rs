@@ -1,8 +1,9 @@
-//! Keeps the results of range queries, so that a repeated or sliding question is not computed again.
+//! Keeps the results of range queries. So a repeated question is not computed again, and of a question whose range has moved
+//! only the new steps are computed.
 //!
 //! ```text
 //!   key       query, step, phase of the steps, lookback, selector and limit of the token
-//!   extent    the results from one step to another, the number of the last change before they were read
+//!   extent    the results from one step to another, the number of the last change of the store before their samples were read
 //! ```
 //! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same
 //! bytes with the cache and without it. `tacho_query::promql::Reach` states on which samples a result depends, and refuses
@@ -144,7 +145,7 @@ pub struct Fill {
     /// The other steps, and the extent that has their results. The results are copied only after the missing ones are computed,
     /// because the query may wait long for its permit.
     known: Option<(Arc<Extent>, Steps)>,
-    /// The number of the last change before the read.
+    /// The number of the last change of the store before the read.
     change: u64,
     /// The edges of retention before the read.
     expired: Vec<Timestamp>,
@@ -178,7 +179,7 @@ impl ResultCache {
 
     pub fn look(self: &Arc<Self>, view: View, access: &Access, text: &str, at: &promql::Params) -> Looked {
         let Some((asked, key)) = self.key_of(access, text, at) else { return self.bypass() };
-        // The state of the store is taken before the results are checked, and before missing ones are read.
+        // The state of the store is taken before the kept results are checked, and before the samples of missing ones are read.
         let (change, expired) = (view.changes().last(), view.expired_before());
         let extent = self.kept().get(&key);
         let usable = extent.as_deref().and_then(|extent| match key.samples_max {

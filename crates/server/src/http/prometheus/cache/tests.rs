@@ -199,7 +199,8 @@ impl Model {
         TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap()
     }
 
-    /// Asks a panel, with a range that ends near the present time and usually at a multiple of the step.
+    /// Compares the answers to the query of a random panel, with the cache and without it. The range ends near the present time,
+    /// usually at a multiple of the step.
     async fn compare(&mut self) {
         let panel = self.panels[usize::try_from(self.random.below(self.panels.len() as u64)).unwrap()];
         let step = panel.2;
@@ -433,8 +434,9 @@ async fn downsampled_samples_between_the_windows_are_noted() {
 }
 
 #[tokio::test]
-async fn a_chunk_with_late_samples_counts_between_them_for_the_limit_of_a_token() {
-    // Without the chunk of the late sample, 65 samples count. With it, at least 8 more.
+async fn a_chunk_that_spans_the_range_counts_for_the_limit_of_a_token() {
+    // 65 samples count. When the late sample is in a chunk, at least 8 more count, because the chunk reaches from before the
+    // range to behind it, and its samples in the range are estimated.
     let model = Model::limited(43, Policies::default(), Some(70)).await;
     let now = model.now();
     let append = async |times: Vec<i64>| {
