@@ -167,8 +167,8 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Does the same as [`Cursor::pass`] for the most frequent case, with less work: the only item passed is a run that ends before
-    /// the end of its piece. In all other cases returns `None` and does not move.
+    /// Does the same as [`Cursor::pass`] for the most frequent case, with less work: the only item passed is a run that ends
+    /// before the end of its piece. In all other cases returns `None` and does not move.
     #[inline]
     pub fn pass_inside(&mut self, until: Timestamp) -> Option<Run<'s>> {
         let Some(Piece::Samples { at, values }) = self.pieces.get(self.piece) else { return None };

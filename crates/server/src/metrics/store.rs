@@ -101,11 +101,7 @@ impl Default for StoreFigures {
     fn default() -> Self {
         Self {
             series: Family::new("tacho_series", ["kind"], "Series known."),
-            series_refused: Family::new(
-                "tacho_series_refused_total",
-                [],
-                "Series refused at a limit, counted each time they are sent.",
-            ),
+            series_refused: Family::new("tacho_series_refused_total", [], "Refusals of series at a limit."),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Memory limit of the index of series."),
             chunk_limit: ChunkLimitFigures::default(),

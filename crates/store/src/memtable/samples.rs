@@ -275,6 +275,7 @@ impl Packed {
     }
 
     /// Appends a sample. Returns the memory that it takes, bytes.
+    #[inline]
     fn push(&mut self, sample: Sample) -> usize {
         if self.mixed.is_empty() && sample.value.value_type() == self.value_type {
             return self.samples.push(sample.at, word_of(sample.value));
