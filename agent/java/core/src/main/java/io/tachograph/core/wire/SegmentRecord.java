@@ -180,7 +180,7 @@ public final class SegmentRecord {
         return start;
     }
 
-    /** Time of the last event; never before the event that precedes it. */
+    /** Time of the last event, also of an earlier part; never before the event that precedes it. */
     public long last() {
         return last;
     }
