@@ -83,6 +83,7 @@ test-bench: $(JAR_AGENT)
 	python3 -m unittest discover --quiet --start-directory bench/codecs/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory bench/store/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory bench/scale/tests --top-level-directory .
+	python3 -m unittest discover --quiet --start-directory bench/backup/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory experiments/overhead/tests --top-level-directory .
 
 .PHONY: test-java

@@ -6,6 +6,7 @@ rounds. The files of the directory are in the page cache. Raw results go to `ben
 
 import argparse
 import base64
+import contextlib
 import json
 import os
 import random
@@ -78,14 +79,13 @@ def commands(tacho: str, data: Path, place: Path) -> list[tuple[str, list[str]]]
 
 
 def run(command: list[str]) -> tuple[float, float]:
-    """Seconds, and the peak of the resident memory in MB. The peak is that of the started process without its children, so
-    that of the shell if the command has several programs."""
+    """Seconds, and the peak of the resident memory in MB: of the process or child process with the highest one."""
     begun = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0.0
     while child.poll() is None:
         # Not ru_maxrss of wait4, which includes the memory of this process at the fork.
-        peak = max(peak, high_water(child.pid))
+        peak = max(peak, *(high_water(process) for process in tree(child.pid)))
         time.sleep(0.005)
     seconds = time.monotonic() - begun
     if child.returncode:
@@ -93,13 +93,27 @@ def run(command: list[str]) -> tuple[float, float]:
     return seconds, peak
 
 
+def tree(process: int) -> list[int]:
+    """The process and its descendants. `sh -c` runs the measured programs as its children."""
+    found = [process]
+    for one in found:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                found += map(int, (thread / "children").read_text().split())
+    return found
+
+
 def high_water(process: int) -> float:
     """The peak of the resident memory so far in MB; 0 if the process has ended."""
     try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        return high_water_of(Path(f"/proc/{process}/status").read_text())
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
-    return next((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM:")), 0.0)
+
+
+def high_water_of(status: str) -> float:
+    """In MB; the file is in KiB. 0 if the process has ended and waits for its parent."""
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
 
 
 def write(tacho: str, data: Path, megabytes: int) -> None:

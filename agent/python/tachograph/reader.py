@@ -75,6 +75,7 @@ class TrackReader:
         self.events = bytearray()
         self.event_count = 0
         self.start = 0
+        # Time of the last event of the segment. It is kept when a part is closed.
         self.last = 0
         self.attributes = bytearray()
         self.attribute_count = 0
@@ -282,9 +283,9 @@ class TrackReader:
 
     def finish(self) -> None:
         """Called when the strand has ended, or begins a new segment. Open calls get no exit event any more, so they end as
-        failed: at the time of the last event of the part, or, if it has none, when the innermost of them began."""
+        failed, at the time of the last event of the segment."""
         while self.open:
-            self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
+            self._event(self.last, is_failed=True)
         self.close_part()
 
     @property

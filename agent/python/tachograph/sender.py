@@ -107,8 +107,10 @@ class Sender:
 
     @property
     def has_news(self) -> bool:
-        """True if there may be unacknowledged calls or frames. Samples and entries in the inbox do not count."""
-        return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
+        """True if there may be records that the server has not acknowledged, or counts of aggregated operations that were not
+        reported."""
+        waits = self.readers or self.outbox.bytes or self.inbox.samples or self.inbox.entries
+        return bool(waits) or any(track.events for track in list(self.home.tracks)) or TALLIES.has_news
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:
         """Sends all records so far, including open calls, and waits until they are acknowledged. True if they were acknowledged

@@ -91,6 +91,13 @@ class Tallies:
         row: Row = local.table.setdefault(operation, [0] * _ROW_LENGTH)
         return row
 
+    @property
+    def has_news(self) -> bool:
+        """True if calls were counted that are not in a report yet. May be called on any thread."""
+        tables = [self.gone, *(table for _, table in list(self.tables))]
+        counted = sum(sum(row[_BUCKETS:]) for table in tables for row in list(table.values()))
+        return counted != sum(calls for calls, _ in list(self.told.values()))
+
     # ---- the sender's side ----
 
     def sample(self, inbox: Inbox) -> None:

@@ -401,6 +401,22 @@ class Limits(unittest.TestCase):
         self.assertEqual(tree(run), ["|outer", "  lost!", "|f"])
 
 
+    def test_calls_without_an_exit_end_at_the_last_event_of_their_segment(self) -> None:
+        """Also if that event is in a part that was sent earlier."""
+        with Recording() as recording:
+            own = track.here()
+            own.enter(track.operation(1, "outer"))
+            for _ in range(3):
+                f()
+            aged(recording, 2)
+            reader = recording.sender.readers[own]
+            self.assertEqual(reader.event_count, 0)
+            reader.finish()
+            calls = recording.calls()
+            self.assertEqual([(call.operation, call.is_failed) for call in calls], [("outer", True), *[("f", False)] * 3])
+            self.assertEqual(calls[0].end, calls[-1].end)
+
+
 class Faults(unittest.TestCase):
     def test_an_error_of_the_sender_loses_only_the_segment(self) -> None:
         with Recording() as recording:

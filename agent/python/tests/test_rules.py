@@ -426,9 +426,12 @@ class Counts(RulesTest):
     def test_counts_are_sent_as_series(self) -> None:
         ns = [0, 64, 65, 2_000_000_000, 1_000]
         id_ = SHARED.id(METHOD, "rules.counted")
+        self.assertFalse(TALLIES.has_news)
         for at, each in enumerate(ns):
             TALLIES.add(id_, each, at == 1)
+        self.assertTrue(TALLIES.has_news)
         told = self.told()
+        self.assertFalse(TALLIES.has_news)
         self.assertEqual(len(told), 4 + len(BOUNDS) + 1)
         self.assertEqual(told["seconds_count rules.counted"], 5)
         self.assertEqual(told["seconds_sum rules.counted"], sum(ns) / 1e9)

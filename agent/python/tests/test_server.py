@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,6 +100,26 @@ class Programs(ServerTest):
             sent, dropped = (value for found in told.values() for value in found.values())
             self.assertEqual(sent + dropped, 100_001, how)
             self.assertEqual(sent, sum(self.server.counts(service).values()), how)
+
+    def test_samples_and_entries_arrive_when_a_program_ends_without_exit_handlers(self) -> None:
+        ends = [
+            ("exit", "os._exit(0)"),
+            ("exec", "os.execv(sys.executable, [sys.executable, '-c', ''])"),
+            ("signal", "os.kill(os.getpid(), signal.SIGTERM)"),
+        ]
+        for how, end in ends:
+            for kind, record in [("sample", "tachograph.sample('app_last', 7)"), ("entry", "tachograph.entry('app_log', 'bye')")]:
+                service = f"{self.service}_{how}_{kind}"
+                # After the flush, the sender has nothing else to send.
+                source = f"tachograph.start(service='{service}', samplers=False)\ntachograph.flush(30)\n{record}\n{end}\n"
+                process = self.launch(f"import os, signal, sys, tachograph\n{source}")
+                _, err = process.communicate(timeout=2 * PATIENCE_S)
+                self.assertEqual((process.returncode, err), (-signal.SIGTERM if how == "signal" else 0, ""), service)
+                if kind == "sample":
+                    self.assertEqual(list(self.server.last(f'app_last{{service="{service}"}}').values()), [7], service)
+                else:
+                    found = self.server.get("/api/v1/entries", **{"match[]": f'app_log{{service="{service}"}}'})["data"]
+                    self.assertEqual([one["text"] for one in found["entries"]], ["bye"], service)
 
     def test_a_program_without_references_to_the_agent(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,15 @@
 
 import { Buffer } from 'node:buffer';
 import { now } from '../send/clock.js';
-import { ENTRY_BYTES_MAX, LABELS_MAX, LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, TAG, VALUE } from '../wire/constants.js';
+import {
+  ENTRY_BYTES_MAX,
+  LABELS_BYTES_MAX,
+  LABELS_MAX,
+  LABEL_NAME_BYTES_MAX,
+  LABEL_VALUE_BYTES_MAX,
+  TAG,
+  VALUE,
+} from '../wire/constants.js';
 import { entry, sampleValue, samplesHead } from '../wire/records.js';
 
 /** @typedef {string | Record<string, unknown>} Labels the name, or all labels with `__name__` */
@@ -115,6 +123,7 @@ function faultOf(pairs) {
   if (!pairs.some(([name, value]) => name === '__name__' && value !== '')) {
     return 'no __name__';
   }
+  let bytes = 0;
   for (const [name, value] of pairs) {
     if (name === '' || Buffer.byteLength(name) > LABEL_NAME_BYTES_MAX) {
       return `a label's name must have 1 to ${LABEL_NAME_BYTES_MAX} bytes`;
@@ -122,6 +131,11 @@ function faultOf(pairs) {
     if (Buffer.byteLength(value) > LABEL_VALUE_BYTES_MAX) {
       return `a label's value may have at most ${LABEL_VALUE_BYTES_MAX} bytes`;
     }
+    // An empty value is no label. Each label has two more bytes in the form that the limit is about.
+    bytes += value === '' ? 0 : Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
+  }
+  if (bytes > LABELS_BYTES_MAX) {
+    return `labels of ${bytes} bytes, at most ${LABELS_BYTES_MAX} are allowed for one series`;
   }
   return null;
 }

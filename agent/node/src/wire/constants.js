@@ -13,6 +13,7 @@ export const PROBED_TEXT_BYTES_MAX = 512;
 export const LABELS_MAX = 64;
 export const LABEL_NAME_BYTES_MAX = 256;
 export const LABEL_VALUE_BYTES_MAX = 4_096;
+export const LABELS_BYTES_MAX = 65_536;
 export const ENTRY_BYTES_MAX = 1_048_576;
 export const OPERATION_BYTES_MAX = 8_192;
 export const SEGMENT_ATTRIBUTES_MAX = 4_096;

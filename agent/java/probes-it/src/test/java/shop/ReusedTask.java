@@ -1,7 +1,5 @@
 package shop;
 
-import io.tachograph.bootstrap.CoarseClock;
-
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -236,22 +234,22 @@ public final class ReusedTask {
         pool.end();
 
         // The program empties the queue directly, without a method of the pool. The agent detects
-        // this at a submission, if the queue is empty and the previous submission is more than a
-        // second old.
+        // this at a submission, if the queue is empty and the previous submission is more than five
+        // seconds old.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);
         pool.getQueue().clear();
-        awaitSecond();
+        awaitSeconds(5);
         pool.execute(takenUnseen);
         b(pool, takenUnseen);
         pool.end();
     }
 
-    /** Waits until a second has passed on the clock that the agent uses. */
-    private static void awaitSecond() throws InterruptedException {
-        long since = CoarseClock.nanos();
-        while (CoarseClock.nanos() - since <= 1_000_000_000L) {
+    /** Waits until more than this time has passed on the clock that the agent uses. */
+    private static void awaitSeconds(int seconds) throws InterruptedException {
+        long since = System.nanoTime();
+        while (System.nanoTime() - since <= seconds * 1_000_000_000L) {
             Thread.sleep(10);
         }
     }

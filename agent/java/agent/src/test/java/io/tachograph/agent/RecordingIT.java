@@ -347,9 +347,16 @@ class RecordingIT {
                             .option("java.base,java.instrument")
                             .with("TACHO_SERVER", server.address())
                             .with("TACHO_SAMPLERS", "true")
+                            .with("TACHO_SAMPLE_INTERVAL", "200ms")
                             .run();
             assertEquals(program.number("count") * 10, server.decoder().callsEnded);
             assertTrue(program.errors().contains("java.management"), program.describe());
+            // While the program runs, and when it ends.
+            long counts =
+                    server.decoder().samples.stream()
+                            .filter(sample -> sample.name().equals("tacho_agent_sent_total"))
+                            .count();
+            assertTrue(counts > 2, program.describe());
         }
     }
 

@@ -3,11 +3,13 @@ package io.tachograph.core;
 import io.tachograph.core.config.Setting;
 import io.tachograph.core.config.Settings;
 
+import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.regex.Pattern;
 
 /** The identity of this process: the labels of its series and the pairs of HELLO. */
 final class Identity {
@@ -26,7 +28,9 @@ final class Identity {
                 "service",
                 either(
                         settings.text(Setting.SERVICE),
-                        serviceOf(System.getProperty("sun.java.command", ""))));
+                        serviceOf(
+                                System.getProperty("sun.java.command", ""),
+                                System.getProperty("java.class.path", ""))));
         labels.put("host", host);
         labels.put(
                 "instance",
@@ -50,16 +54,24 @@ final class Identity {
 
     /**
      * Returns {@code com.shop.Main} for {@code com.shop.Main --port 1}, {@code shop} for {@code
-     * lib/shop.jar}, and the main class for a module.
+     * lib/shop.jar}, and the main class for a module. A {@code .jar} among the arguments of the
+     * program has no effect.
+     *
+     * @param classPath with {@code -jar}, it begins with the path of the jar, which may have spaces
      */
-    static String serviceOf(String command) {
+    static String serviceOf(String command, String classPath) {
         String main = command.strip();
-        if (main.endsWith(".jar") || main.contains(".jar ")) {
-            String jar = main.substring(0, main.indexOf(".jar"));
-            return jar.substring(Math.max(jar.lastIndexOf('/'), jar.lastIndexOf('\\')) + 1);
-        }
+        String jar = classPath.split(Pattern.quote(File.pathSeparator), 2)[0].strip();
         int space = main.indexOf(' ');
         String name = space < 0 ? main : main.substring(0, space);
+        if (!jar.isEmpty() && (main.equals(jar) || main.startsWith(jar + " "))) {
+            name = jar;
+        }
+        if (name.endsWith(".jar")) {
+            int slash = Math.max(name.lastIndexOf('/'), name.lastIndexOf('\\'));
+            int end = name.length() - ".jar".length();
+            return either(name.substring(slash + 1, end), "unknown");
+        }
         return either(name.substring(name.indexOf('/') + 1), "unknown");
     }
 

@@ -83,7 +83,7 @@ class ContextIT {
     @MethodSource("jdks")
     void noRunOfATaskBelongsToAnotherSubmission(int jdk) throws Exception {
         Map<String, String> settings =
-Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
+                Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         try (Watched shop = new Watched(jdk, settings, ReusedTask.class)) {
             shop.end();
             Map<String, String> expected = new LinkedHashMap<>();

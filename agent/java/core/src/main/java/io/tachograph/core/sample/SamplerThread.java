@@ -7,6 +7,7 @@ import io.tachograph.core.wire.SampleBatch;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /**
  * Runs the samplers of the JVM and of the counts of the agent at a fixed interval, on a separate
@@ -54,8 +55,7 @@ public final class SamplerThread implements Runnable {
         try {
             long due = System.nanoTime() + Math.min(FIRST_NANOS, intervalNanos);
             pauseUntil(due);
-            SeriesMaker series = new SeriesMaker(labels);
-            List<Sampler> samplers = List.of(new JvmSampler(series), own);
+            List<Sampler> samplers = samplers(() -> new JvmSampler(new SeriesMaker(labels)));
             while (true) {
                 sender.offer(sample(samplers));
                 due += intervalNanos;
@@ -63,12 +63,20 @@ public final class SamplerThread implements Runnable {
             }
         } catch (InterruptedException e) {
             log.detail("the sampler was interrupted and ends");
+        } catch (Throwable e) {
+            log.say("the samplers failed and end: " + e);
+        }
+    }
+
+    /** The counts of the agent are also sampled if the samples of the JVM cannot be taken. */
+    List<Sampler> samplers(Supplier<Sampler> jvm) {
+        try {
+            return List.of(jvm.get(), own);
         } catch (LinkageError e) {
             log.say(
                     "no samples of the JVM: the program lacks the module java.management"
                             + " (--add-modules java.management,jdk.management)");
-        } catch (Throwable e) {
-            log.say("the samplers failed and end: " + e);
+            return List.of(own);
         }
     }
 

@@ -493,12 +493,11 @@ final class RingReader {
 
     /**
      * Ends the open calls of a thread that has ended. Their exits will never come, so they end as
-     * failed: at the time of the last event of the part, or, if the part has no events, at the
-     * start of the innermost call.
+     * failed, at the time of the last event of the segment. The event may be in an earlier part.
      */
     void finish() {
         while (depth > 0) {
-            exit(record.eventCount() > 0 ? record.last() : openTimes[depth - 1], true);
+            exit(record.last(), true);
         }
         nextParent = null;
     }

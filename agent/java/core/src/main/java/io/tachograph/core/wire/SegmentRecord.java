@@ -180,7 +180,7 @@ public final class SegmentRecord {
         return start;
     }
 
-    /** The latest time of all events. */
+    /** The latest time of all events, also of earlier parts of the segment. */
     public long last() {
         return last;
     }

@@ -1,6 +1,5 @@
 package io.tachograph.bootstrap.probe;
 
-import io.tachograph.bootstrap.CoarseClock;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Losses;
 
@@ -32,9 +31,12 @@ final class HandOvers {
 
     /**
      * If the queue is empty and the newest submission is older than this, it is assumed that the
-     * program emptied the queue directly, without a method of the pool.
+     * program emptied the queue directly, without a method of the pool. The time must be longer
+     * than a thread of the pool takes on a busy machine between the removal of an object from the
+     * queue and the begin of its run. It is measured exactly: the coarse clock stands still while
+     * the sender does not run, and then seems to jump.
      */
-    private static final long LEFT_OVER_NANOS = 1_000_000_000L;
+    private static final long LEFT_OVER_NANOS = 5_000_000_000L;
 
     private static final AtomicInteger MORE = new AtomicInteger();
 
@@ -150,7 +152,7 @@ final class HandOvers {
     }
 
     private void add(Change change) {
-        long now = CoarseClock.nanos();
+        long now = System.nanoTime();
         if (count > 0 && now - newestNanos > LEFT_OVER_NANOS && isEmpty(change.queue)) {
             clear();
         } else {

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.tachograph.bootstrap.CoarseClock;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Losses;
 import io.tachograph.bootstrap.Recorder;
@@ -42,6 +43,20 @@ class TasksTest {
         assertSeen(null, first, second, null, null, third);
         runOne(task);
         assertNull(seen.get(6));
+    }
+
+    /** The coarse clock jumps if the sender, which sets it, did not run for a while. */
+    @Test
+    void aJumpOfTheCoarseClockDoesNotChangeTheOriginOfARunThatIsAboutToBegin() {
+        Context first = offerRecorded(task);
+        Object taken = queue.poll();
+        long before = CoarseClock.nanos();
+        CoarseClock.set(before + 3_600_000_000_000L);
+        Context second = offerRecorded(task);
+        CoarseClock.set(before);
+        runOne(taken);
+        runAll();
+        assertSeen(first, second);
     }
 
     @Test
