@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -62,7 +63,9 @@ pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     let token = client::token::Token::of_command(token.token_file.as_deref())?;
     let client = Client::new(&server_url(flag), named, token);
     if let Some(address) = client.as_ref().ok().and_then(Client::exposes_token_to) {
-        eprintln!("warning: the token is sent to {address} without TLS: use https://");
+        // A command may create several clients of the same server.
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| eprintln!("warning: the token is sent to {address} without TLS: use https://"));
     }
     client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
 }
