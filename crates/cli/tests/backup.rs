@@ -172,6 +172,14 @@ fn verify_and_prune_report_their_results() {
     assert!(stderr.contains("hint: move the unreadable record away"), "{stderr}");
     let (_, stderr) = failure(&["backup", "prune", text(&at), "--keep-last", "1"]);
     assert!(stderr.contains("hint: tacho backup verify names all damage"), "{stderr}");
+    let only = place.path().join("only");
+    fs::create_dir_all(only.join("backups")).unwrap();
+    fs::copy(at.join("repository.json"), only.join("repository.json")).unwrap();
+    assert_eq!(run(&["backup", "list", text(&only)]).1, "no backups\n");
+    fs::copy(&record, only.join("backups/20260101T000000Z-0000")).unwrap();
+    let (code, stdout, stderr) = run(&["backup", "list", text(&only)]);
+    assert_eq!((code, &*stdout), (Some(1), "no readable backups\n"));
+    assert!(stderr.contains("1 backup cannot be read"), "{stderr}");
     fs::remove_file(&record).unwrap();
     let (_, stderr) = failure(&["backup", "verify", text(&at)]);
     assert!(stderr.contains("hint: the next backup writes a missing object again"), "{stderr}");

@@ -61,7 +61,8 @@ impl Restore {
         let damage = report.findings.count(Severity::Damage);
         if damage > 0 {
             // On standard error, because standard output is for the result.
-            eprint!("{}", findings::text(&report.findings.kept, report.findings.omitted()));
+            let lister = "tacho check --json of the restored directory";
+            eprint!("{}", findings::text(&report.findings.kept, report.findings.omitted(), lister));
         }
         if damage > 0 && !self.allow_damaged {
             let count = units::counted(damage, "finding of damage", "findings of damage");

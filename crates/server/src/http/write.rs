@@ -159,7 +159,10 @@ async fn keep<R: Display>(
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
     let refused = match app.writer(access).append(batch, None).await {
-        Ok(Written::Wait(seconds)) => return Err(over_rate(seconds)),
+        Ok(Written::Wait(seconds)) => {
+            metrics.sender_waits.with([protocol]).add(1);
+            return Err(over_rate(seconds));
+        }
         Ok(Written::Appended(Appended::Partly(refused))) => refused,
         Ok(Written::Appended(Appended::Stored | Appended::Repeated)) => Refused::default(),
         Err(error) => {
