@@ -252,7 +252,7 @@ impl<'a> Opened<'a> {
             let [low, _] = reserved;
             return Err(Error::value("version or reserved field", version.max(low)));
         }
-        let kind = Kind::from_byte(kind).ok_or(Error::value("kind of chunk", kind))?;
+        let kind = Kind::from_byte(kind).ok_or_else(|| Error::value("kind of chunk", kind))?;
         let header = match (version, kind) {
             (GROUP_VERSION, Kind::Sample) => group::take_header(fields, whole)?,
             (GROUP_VERSION, _) => return Err(Error::value("kind of a group", kind as u8)),

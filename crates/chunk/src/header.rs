@@ -124,7 +124,7 @@ impl MemberInfo {
 /// Decodes statistics as stored in version 1.
 fn take_stats(reader: &mut Reader<'_>) -> Result<(ValueType, Stats), Error> {
     let byte = reader.byte("value type")?;
-    let kind = ValueType::from_byte(byte).ok_or(Error::value("value type", byte))?;
+    let kind = ValueType::from_byte(byte).ok_or_else(|| Error::value("value type", byte))?;
     let count = reader.size("numbers", CHUNK_RECORDS_MAX)?;
     let mut scalar = |what| reader.scalar(kind, what).map(|word| from_word(word, kind));
     let (min, max, first, last) = (scalar("min")?, scalar("max")?, scalar("first")?, scalar("last")?);
@@ -162,8 +162,8 @@ impl ColumnInfo {
 
     fn take(reader: &mut Reader<'_>, bytes_max: usize) -> Result<Self, Error> {
         let [role, tag] = reader.array("column")?;
-        let role = Role::from_byte(role).ok_or(Error::value("role of a column", role))?;
-        let codec = codec::name(tag).or_else(|| text::name(tag)).ok_or(Error::value("codec", tag))?;
+        let role = Role::from_byte(role).ok_or_else(|| Error::value("role of a column", role))?;
+        let codec = codec::name(tag).or_else(|| text::name(tag)).ok_or_else(|| Error::value("codec", tag))?;
         Ok(Self { role, codec, tag, bytes: reader.size("bytes of a column", bytes_max)? })
     }
 }
@@ -219,7 +219,7 @@ impl Header {
         let count = reader.size("records", count_max)?;
         let start = Timestamp::from_le_bytes(reader.array("start")?);
         let span = reader.varint("span")?;
-        let end = start.checked_add_unsigned(span).ok_or(Error::value("span", span))?;
+        let end = start.checked_add_unsigned(span).ok_or_else(|| Error::value("span", span))?;
         let stats = (kind == Kind::Sample).then(|| take_stats(&mut reader)).transpose()?;
         let tables = (kind == Kind::Execution).then(|| Tables::take(&mut reader)).transpose()?;
         let listed = reader.size("columns", CHUNK_COLUMNS_MAX)?;

@@ -70,6 +70,11 @@ impl Part {
     pub(crate) const fn whole(count: usize) -> Self {
         Self { count, places: 0..count }
     }
+
+    /// The same part, and all numbers before it.
+    const fn until_end(&self) -> Self {
+        Self { count: self.count, places: 0..self.places.end }
+    }
 }
 
 /// An encoded column.
@@ -256,7 +261,7 @@ pub(crate) fn decode_part(
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
-    let codec = find(tag).ok_or(Error::value("codec of numbers", tag))?;
+    let codec = find(tag).ok_or_else(|| Error::value("codec of numbers", tag))?;
     if depth > NESTING_MAX {
         return Err(Error::limit("nesting of columns", depth.into(), NESTING_MAX.into()));
     }

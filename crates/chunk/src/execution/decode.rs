@@ -60,7 +60,7 @@ fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Ta
     let names = columns.texts(Role::OperationName, tables.operations)?;
     for (kind, name) in kinds.into_iter().zip(names.iter()) {
         let known = u8::try_from(kind).ok().and_then(OperationKind::from_byte);
-        let kind = known.ok_or(Error::value("kind of operation", kind))?;
+        let kind = known.ok_or_else(|| Error::value("kind of operation", kind))?;
         let operation = Operation { kind, name: utf8(name, "name of an operation")?.into() };
         block.operations.add(&operation.clone(), operation);
     }
