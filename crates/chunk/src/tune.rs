@@ -327,7 +327,11 @@ mod tests {
                 assert_eq!((at, words), (group.at.clone(), expect.as_values().words()), "{compression:?}");
             }
             let some = encoded.read(&[1, 0], TimeRange::new(0, 1)).unwrap();
-            assert_eq!([some[0].len(), some[1].len()], [1, 1], "chunks outside the range are not read");
+            assert_eq!(
+                [some[0].len(), some[1].len()],
+                [1, 1],
+                "only the chunk that overlaps the range may be read"
+            );
         }
     }
 

@@ -29,7 +29,7 @@ async fn series_with_a_new_value_of_a_full_label_are_refused_and_others_kept() {
         let Appended::Partly(part) =
             store.append(batch([requests, samples("up", &[(2, 1.0)])]), None).await.unwrap()
         else {
-            panic!("nothing refused")
+            panic!("nothing was refused")
         };
         refused += part.series;
         let reason = &part.named[0].reason;
@@ -62,7 +62,11 @@ async fn new_series_above_a_limit_are_refused_and_known_ones_kept() {
 
     let alone = store.append(samples("four", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     assert!(matches!(alone, Appended::Partly(_)), "{alone:?}");
-    assert_eq!(store.session_acked(1), 1, "a repetition would be refused again");
+    assert_eq!(
+        store.session_acked(1),
+        1,
+        "the refused frame must be acknowledged: a repetition would be refused again"
+    );
     assert_eq!(store.stats().series_refused, 2);
 }
 
@@ -193,7 +197,11 @@ async fn a_later_part_waits_for_memory_before_it_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Full { .. }), "{error}");
     assert!(error.to_string().contains("parts of the batch that are stored"), "{error}");
     assert!(start.elapsed().as_secs() >= 30, "{:?}", start.elapsed());
-    assert_eq!(store.stats().batches_full, 1, "the attempts of the waiting part are not counted");
+    assert_eq!(
+        store.stats().batches_full,
+        1,
+        "a batch must be counted once, not each attempt of its waiting part"
+    );
     driver.thaw();
 }
 

@@ -79,7 +79,7 @@ async fn merge_all_merges_everything() {
         assert_eq!(store.stats().stored.map(|s| s.chunks), [1, 1, 1]);
     }
     let again = store.merge_all().await.unwrap();
-    assert_eq!((again.merges, again.bytes_written), (0, 0), "a second merge finds nothing to do");
+    assert_eq!((again.merges, again.bytes_written), (0, 0), "a second merge must have nothing to do");
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn full_chunks_lose_the_permitted_precision_and_state_it() {
     store.flush().await.unwrap();
     store.merge_all().await.unwrap();
     let again = values(&store, "m", TimeRange::new(SECOND, i64::MAX)).await;
-    assert_eq!(again[..], after[1..], "precision is reduced once");
+    assert_eq!(again[..], after[1..], "precision must be reduced only once");
 }
 
 /// The only chunk of each of three series with shared jittered times, after a merge.
@@ -341,7 +341,11 @@ async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
 async fn a_rule_applies_only_to_its_series_of_a_group() {
     let codecs = |chunk: &tacho_store::ChunkInfo, member: usize| chunk.header.members[member].codec;
     let plain = merged_together(Policies::default()).await;
-    assert_eq!(plain.each_ref().map(|chunk| chunk.header.members.len()), [3; 3], "all series share one row");
+    assert_eq!(
+        plain.each_ref().map(|chunk| chunk.header.members.len()),
+        [3; 3],
+        "all series must share one row"
+    );
     for (nth, name) in ["a", "b", "c"].into_iter().enumerate() {
         let varint =
             ChunkSettings { codecs: CodecSet::only(["varint"]).unwrap(), ..ChunkSettings::default() };
@@ -394,7 +398,7 @@ async fn an_order_ends_the_pause_between_two_batches() {
     let store = bench.open().await;
     fill(&store, "m", 10, 20).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(store.stats().upkeep.merges > 0, "the upkeep rests after its first batch");
+    assert!(store.stats().upkeep.merges > 0, "the upkeep has not merged its first batch");
     fill(&store, "other", 3, 20).await;
     // If the order did not end the pause, the paused clock would advance to this limit first.
     let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all()).await.expect("an end");

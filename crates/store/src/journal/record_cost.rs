@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn no_batch_takes_more_than_its_bound() {
+    fn a_batch_takes_at_most_its_bound() {
         let far = |n: i64| Sample { at: at(n), value: Value::F64((n as f64).sqrt()) };
         let mixed = |n: i64| match n % 2 {
             0 => Sample { at: at(n), value: Value::I64(i64::MIN) },
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_calls_take_more_than_their_bound() {
+    fn calls_take_at_most_their_bound() {
         let operations = |_| Operation { kind: OperationKind::Method, name: "o".repeat(200).into() };
         let segment = |n: u64| Segment {
             trace: TraceId(n.into()),

@@ -124,7 +124,10 @@ mod tests {
         all.push(orders.add(Order::MergeAll).expect("there is space for another caller"));
         running.answer(&Ok(MergeReport { merges: 1, ..MergeReport::default() }));
         assert_eq!(first.try_recv().unwrap().unwrap().merges, 1);
-        assert!(all[0].try_recv().is_err(), "the second order arrived while the first was running");
+        assert!(
+            all[0].try_recv().is_err(),
+            "the answer of the first order went to the second, which arrived while the first ran"
+        );
         orders.take().unwrap().answer(&Ok(MergeReport { merges: 2, ..MergeReport::default() }));
         assert!(all.iter_mut().all(|answer| answer.try_recv().unwrap().unwrap().merges == 2));
         assert_eq!(orders.take().unwrap().order, Order::Sweep);
