@@ -245,7 +245,7 @@ async fn a_start_that_an_operator_permits_may_stop_at_each_operation() {
 }
 
 #[tokio::test]
-async fn a_failed_write_to_the_file_end_does_not_affect_rows() {
+async fn a_failed_write_of_an_end_record_does_not_affect_rows() {
     let bench = Bench::quick();
     let driver = bench.open().await;
     driver.put(vec![row(1, b"one")]).await.unwrap();

@@ -1,7 +1,7 @@
 //! Orders to the upkeep task, and the callers that wait for them.
 //!
-//! At most one order of a kind waits. All callers that arrive before it starts get the same answer. A running order does
-//! not accept further callers, because it may miss records that arrived after its start.
+//! At most one order of a kind waits. Up to [`WAITING_MAX`] callers that arrive before it starts get the same answer. A running
+//! order does not accept further callers, because it may miss records that arrived after its start.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
