@@ -365,7 +365,7 @@ async fn a_deletion_that_cannot_be_completed_is_retried_only_by_a_sweep() {
     let tried = scans();
     for n in 1..10 {
         flush(n).await;
-        assert_eq!(scans(), tried, "wake {n} reads the rows again");
+        assert_eq!(scans(), tried, "wake {n} has read the rows again");
     }
     store.delete(&log, TimeRange::new(1, 1)).await.unwrap();
     work().await;

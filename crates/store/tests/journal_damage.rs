@@ -130,7 +130,7 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
         if stats.recovered_damaged > 0 {
             let kept =
                 files(bench.directory.path()).into_iter().find(|f| std::fs::read(f).unwrap() == journal);
-            std::fs::remove_file(kept.expect("the damaged file is kept")).unwrap();
+            std::fs::remove_file(kept.expect("the damaged file must be kept")).unwrap();
             assert_eq!(lacks(&*bench.open().await), "", "byte {at}: the removed file must not be reported");
         }
     }
@@ -224,8 +224,10 @@ async fn a_forged_record_inside_a_torn_one_is_not_trusted() {
     drop(store);
     let path = bench.journals().remove(0);
     let mut journal = std::fs::read(&path).unwrap();
-    let at =
-        journal.windows(forged.len()).position(|window| window == forged).expect("values are written raw");
+    let at = journal
+        .windows(forged.len())
+        .position(|window| window == forged)
+        .expect("the values must be written raw");
     // The process died in the middle of the write.
     journal.truncate(at + forged.len() + 400);
     std::fs::write(&path, &journal).unwrap();

@@ -157,12 +157,12 @@ async fn patterns_of_pending_deletions_are_limited() {
     }
     let refused = delete(".*m", 64).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
-    delete("m|n", 65).await.expect("values need no pattern");
+    delete("m|n", 65).await.expect("refused, although a list of values needs no pattern");
     assert_eq!(values(&store, "m", ALL).await.len(), 5);
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!(store.stats().upkeep.tombstones, 0);
-    delete(".*m", 64).await.expect("the other deletions are done");
+    delete(".*m", 64).await.expect("refused, although the other deletions are done");
     assert_eq!(values(&store, "m", ALL).await.len(), 4);
 }
 
@@ -245,7 +245,9 @@ async fn long_overlaps_are_merged_in_parts() {
         store.flush().await.unwrap();
     }
     let before = values(&store, "m", ALL).await;
-    let merged = tokio::time::timeout(Duration::from_secs(60), store.merge_all()).await.expect("an end");
+    let merged = tokio::time::timeout(Duration::from_secs(60), store.merge_all())
+        .await
+        .expect("the merge did not end in time");
     assert_eq!((merged.unwrap().samples_replaced, before.len()), (40, 800 + 4 * 40 - 40));
     assert_eq!(values(&store, "m", ALL).await, before);
     assert!(chunks(&store, "m").await.len() <= 30, "{:?}", chunks(&store, "m").await);
@@ -401,7 +403,9 @@ async fn an_order_ends_the_pause_between_two_batches() {
     assert!(store.stats().upkeep.merges > 0, "the upkeep has not merged its first batch");
     fill(&store, "other", 3, 20).await;
     // If the order did not end the pause, the paused clock would advance to this limit first.
-    let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all()).await.expect("an end");
+    let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all())
+        .await
+        .expect("the merge did not end in time");
     assert!(merged.unwrap().merges > 0);
     assert_eq!(chunks(&store, "other").await, [60]);
 }

@@ -169,7 +169,7 @@ fn only_new_series_above_a_limit_are_refused() {
     check(
         bounds,
         &[&[("job", "c")], &[("job", "d")], &[("job", "a")], &[("job", "c"), ("zone", "x")]],
-        &["label \"job\" has 4 values, at most 4 are allowed (new: \"d\")"],
+        &["label \"job\" already has 4 values, at most 4 are allowed (new: \"d\")"],
     );
     check(
         bounds,

@@ -121,7 +121,7 @@ mod tests {
         assert!(matches!(orders.add(Order::MergeAll).unwrap_err().kind(), ErrorKind::Full { .. }));
         let mut sweep = orders.add(Order::Sweep).unwrap();
         drop(all.pop());
-        all.push(orders.add(Order::MergeAll).expect("there is space for another caller"));
+        all.push(orders.add(Order::MergeAll).expect("refused, although there is space for another caller"));
         running.answer(&Ok(MergeReport { merges: 1, ..MergeReport::default() }));
         assert_eq!(first.try_recv().unwrap().unwrap().merges, 1);
         assert!(

@@ -70,7 +70,7 @@ fn requests() -> Vec<SourceBlock> {
 }
 
 #[test]
-fn segments_beyond_the_limit_have_no_caller_and_are_reported() {
+fn segments_beyond_the_limit_count_as_without_caller_and_are_reported() {
     let blocks = requests();
     for (causes_of_round, expected, edges, self_ns) in
         [(3, vec![], 3, 30), (2, vec![Incomplete::Causes { omitted: 1, limit: 2 }], 2, 40)]
