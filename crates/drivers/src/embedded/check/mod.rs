@@ -1,8 +1,8 @@
 //! Which bytes of a directory are damaged? Used by `tacho check` and `tacho repair`.
 //!
-//! Opens the existing segment files, compares them with the newest manifest, takes no lock, and keeps the files open. A server may
-//! append rows, and create and remove files, at the same time; the image keeps the state of one moment. Undamaged files are read row by row
-//! (`stream.rs`), damaged files with the code of a server start (`load.rs`, `scan.rs`).
+//! Opens the existing segment files, compares them with the newest manifest, takes no lock, and keeps the files open. A server
+//! may append rows, and create and remove files, at the same time; the image keeps the state of one moment. Undamaged files are
+//! read row by row (`stream.rs`), damaged files with the code of a server start (`load.rs`, `scan.rs`).
 //!
 //! ```text
 //!   Image::open -> index of all rows -> driver()     for the rows of the Series and Meta tables
@@ -114,9 +114,9 @@ impl Image {
     }
 }
 
-/// Opens the existing files and reads the newest manifest. If a server removed a file after the manifest was read, a newer manifest
-/// lists the file as removed, or does not name it any more. The next attempt reads this newer manifest. If the next attempt finds
-/// the same manifest, the file is really missing.
+/// Opens the existing files and reads the newest manifest. If a server removed a file after the manifest was read, a newer
+/// manifest lists the file as removed, or does not name it any more. The next attempt reads this newer manifest. If the next
+/// attempt finds the same manifest, the file is really missing.
 fn hold(directory: &Path) -> Result<Held> {
     let mut last: Option<Held> = None;
     for _ in 0..ATTEMPTS_MAX {
