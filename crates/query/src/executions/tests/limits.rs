@@ -140,7 +140,7 @@ fn the_message_of_a_limit_has_its_number_and_a_remedy() {
         ),
         (
             Incomplete::Causes { omitted: 3, limit: 4 },
-            "the callers of 3 segments were not searched, because few traces have more than 4",
+            "the callers of 3 segments were not searched, because a few traces together have more than 4",
         ),
         (Incomplete::Candidates { limit: 5 }, "only 5 traces could be compared"),
         (
