@@ -240,7 +240,7 @@ async fn chosen_ids_are_found_as_in_a_read_of_everything() {
 }
 
 #[tokio::test]
-async fn other_chunks_are_read_in_small_part_and_damaged_filters_hide_nothing() {
+async fn few_bytes_of_other_chunks_are_read_and_damaged_filters_hide_no_record() {
     let mut bench = Bench::new();
     bench.open().await;
     for chunk in 0..10 {

@@ -476,7 +476,7 @@ mod tests {
         let large = Batch { samples, ..small.clone() };
         let is_large = |batch: &Batch, origin| is_large(&Arrival::new(Arc::new(batch.clone()), origin));
         assert!(!is_large(&small, None) && is_large(&large, None));
-        assert!(!is_large(&large, Some(Origin::one(1, 1))), "frames of an agent stay in order");
+        assert!(!is_large(&large, Some(Origin::one(1, 1))), "a frame of an agent must not count as large");
     }
 
     #[test]

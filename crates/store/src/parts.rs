@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_have_all_records_once_and_none_is_over_the_limit() {
+    fn each_record_is_in_one_part_and_only_a_single_record_may_exceed_the_limit() {
         let batch = Batch {
             samples: vec![samples("a", 3), samples("b", 40), samples("c", 1), samples("d", 17)],
             entries: vec![entries("l", &[10, 0, 300, 10]), entries("m", &[5])],

@@ -456,7 +456,7 @@ impl Recovery<'_> {
             let file_is_kept = contents.doubtful;
             tracing::warn!(%path, offset, bytes, file_is_kept, "torn end of journal dropped, good part kept");
         }
-        tracing::info!(%path, records = contents.records, "journal recovered");
+        tracing::info!(%path, records = contents.records, "journal read");
         self.counters.recovered_torn_bytes.add(contents.torn);
         let with_records = contents.damaged.iter().filter(|(offset, _)| !contents.is_one_header(*offset));
         self.counters.recovered_damaged.add(with_records.count() as u64);

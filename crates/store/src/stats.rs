@@ -83,7 +83,7 @@ pub struct Stats {
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,
-    /// Quarantined journal files and ends of journal files, including those of earlier starts.
+    /// Quarantined journal files, including those of earlier starts.
     pub journals_quarantined: u64,
 }
 

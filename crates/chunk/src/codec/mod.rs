@@ -272,7 +272,7 @@ pub(crate) fn decode_part(
     debug_assert_eq!(
         words.len(),
         part.places.len(),
-        "{} yields the requested number of values",
+        "{} must yield the requested number of values",
         codec.name()
     );
     Ok(words)
@@ -448,7 +448,7 @@ mod tests {
             all().map(|codec| (codec.tag(), codec.name().to_owned())).collect();
         known.sort_unstable();
         assert_eq!(known, cells.flat_map(listed).collect::<Vec<_>>());
-        assert!(known.is_sorted_by(|a, b| a.0 < b.0), "tags are unique");
+        assert!(known.is_sorted_by(|a, b| a.0 < b.0), "tags must be unique and in ascending order");
     }
 
     /// Encodes a column and returns the name of the chosen codec.
@@ -498,7 +498,10 @@ mod tests {
         assert_eq!(chosen(&["step"], Compression::Lz4), "lz4");
         assert_eq!(chosen(&["step"], Compression::Gzip), "gzip");
         assert_eq!(chosen(&["step"], Compression::Zstd), "zstd-nested");
-        assert!(CodecSet::only(["lz4"]).is_none(), "not a codec of numbers");
+        assert!(
+            CodecSet::only(["lz4"]).is_none(),
+            "a set with lz4 was accepted, which is not a codec of numbers"
+        );
         assert!(CodecSet::only(["stones"]).is_none());
     }
 

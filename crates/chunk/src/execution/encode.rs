@@ -23,7 +23,7 @@ pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
 /// # Panics
 /// Like [`encode_executions`].
 pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Vec<u8> {
-    assert!(!block.is_empty(), "a chunk has at least one record");
+    assert!(!block.is_empty(), "a chunk must have at least one record");
     assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
     let mut builder = Builder::new(encoding);
     put_names(&mut builder, block);

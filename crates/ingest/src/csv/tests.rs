@@ -296,7 +296,7 @@ fn ambiguous_choices_are_reported() {
         ["\"1,234\" is read as 1234; another number format fits as well"]
     );
     assert_eq!(doubts("t;a\n1;1.234\n").len(), 1);
-    assert_eq!(doubts("t;a\n1;1,234\n").len(), 0, "the ambiguous cell is refused instead");
+    assert_eq!(doubts("t;a\n1;1,234\n").len(), 0, "an ambiguous cell must be refused, not reported");
     assert_eq!(doubts("t;a\n1;1,234\n2;1,234,567\n"), Vec::<String>::new());
     assert_eq!(doubts("t;a\n1;1.5\n2;100\n"), Vec::<String>::new());
 }

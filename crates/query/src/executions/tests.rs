@@ -535,5 +535,5 @@ fn deep_recursion_is_complete_in_traces_and_cut_in_call_trees() {
     while let Some(child) = node.children.first() {
         (node, levels) = (child, levels + 1);
     }
-    assert_eq!(levels, 512, "deeper calls are omitted");
+    assert_eq!(levels, 512, "deeper calls must be omitted");
 }

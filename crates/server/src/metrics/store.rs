@@ -131,7 +131,7 @@ impl Default for StoreFigures {
             journals_quarantined: Family::new(
                 "tacho_journals_quarantined",
                 [],
-                "Journal files and ends of journal files in the journal's quarantine directory.",
+                "Journal files in the journal's quarantine directory.",
             ),
             disk_full: Family::new(
                 "tacho_disk_full",

@@ -30,7 +30,7 @@ pub enum Refusal {
     Bytes { max: usize },
     #[error("label {name:?} is new, and the limit of {max} names of labels is reached")]
     Names { name: String, max: usize },
-    #[error("label {name:?} has {values} values, at most {max} are allowed (new: {begins:?})")]
+    #[error("label {name:?} already has {values} values, at most {max} are allowed (new: {begins:?})")]
     Values { name: String, values: usize, max: usize, begins: String },
 }
 

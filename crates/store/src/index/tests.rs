@@ -126,7 +126,7 @@ fn removed_series_are_not_found_and_may_return() {
     assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "")]).len(), 3);
     let costs = index.cardinality(1, 9);
     assert_eq!((costs.labels.len(), costs.series_total), (2, 3));
-    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number is not reused");
+    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number was reused");
     assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "x")]).len(), 1);
 
     assert_eq!(index.home(0), Some((0, 0)));
@@ -169,7 +169,7 @@ fn only_new_series_above_a_limit_are_refused() {
     check(
         bounds,
         &[&[("job", "c")], &[("job", "d")], &[("job", "a")], &[("job", "c"), ("zone", "x")]],
-        &["label \"job\" has 4 values, at most 4 are allowed (new: \"d\")"],
+        &["label \"job\" already has 4 values, at most 4 are allowed (new: \"d\")"],
     );
     check(
         bounds,
@@ -190,7 +190,10 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
         index.add(Kind::Sample, labels.id(), labels);
         sizes.push(index.bytes());
     }
-    assert!(sizes.is_sorted() && sizes[50] < 2_000 + 50 * 400 + 1_000, "a value is kept once: {sizes:?}");
+    assert!(
+        sizes.is_sorted() && sizes[50] < 2_000 + 50 * 400 + 1_000,
+        "the shared label value must be kept only once: {sizes:?}"
+    );
     assert_eq!(index.cardinality(1, 9).bytes, index.bytes());
     // The limit leaves 1,000 bytes. A new series with a new long label value exceeds it. A known series, a new series with short
     // labels, and a new series with a known long value do not.

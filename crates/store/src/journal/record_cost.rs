@@ -78,7 +78,8 @@ mod tests {
         Arc::new(Labels::new([("__name__", &*number), ("a", &*number.repeat(100))]).unwrap())
     }
 
-    /// Checks that the batch takes no more than its bound, and more than a third of it.
+    /// Checks that the record takes more than a third of the bound of the batch, and at most the bound and the rest that
+    /// [`BATCH_COST_MAX`] leaves.
     fn check(batch: Batch) {
         let arrival = Arrival::new(Arc::new(batch), None);
         let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn no_batch_takes_more_than_its_bound() {
+    fn a_batch_takes_at_most_its_bound() {
         let far = |n: i64| Sample { at: at(n), value: Value::F64((n as f64).sqrt()) };
         let mixed = |n: i64| match n % 2 {
             0 => Sample { at: at(n), value: Value::I64(i64::MIN) },
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn no_calls_take_more_than_their_bound() {
+    fn calls_take_at_most_their_bound() {
         let operations = |_| Operation { kind: OperationKind::Method, name: "o".repeat(200).into() };
         let segment = |n: u64| Segment {
             trace: TraceId(n.into()),

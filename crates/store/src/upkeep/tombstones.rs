@@ -279,7 +279,7 @@ mod tests {
             assert!(room.as_ref().is_err_and(|error| error.contains(of)), "{room:?}");
         };
         let fits = |all: &Tombstones, op, value: &str| {
-            all.check_room(&tombstone(1, op, value).matchers).expect("below the limit");
+            all.check_room(&tombstone(1, op, value).matchers).expect("refused below the limit");
         };
         let mut all = Tombstones::default();
         for id in 1..=PATTERNS_MAX as u64 {

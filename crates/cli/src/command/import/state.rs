@@ -238,7 +238,9 @@ mod tests {
     fn each_reason_is_kept_once() {
         let mut refused = Refused::default();
         let values = |new: &str| {
-            format!("series a{{id={new:?}}}: label \"id\" has 4 values, at most 4 are allowed (new: {new:?})")
+            format!(
+                "series a{{id={new:?}}}: label \"id\" already has 4 values, at most 4 are allowed (new: {new:?})"
+            )
         };
         refused.add(7, &[values("x"), values("y}: z")]);
         let full = |series: &str| format!("series {series}: limit of 3 series is reached");
@@ -247,8 +249,11 @@ mod tests {
         refused.add(2, &[chunks(5)]);
         refused.add(2, &[chunks(6)]);
         let chunks = "limit of 9 chunks (chunks_max): 5 are stored";
-        let why =
-            ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached", chunks];
+        let why = [
+            "label \"id\" already has 4 values, at most 4 are allowed",
+            "limit of 3 series is reached",
+            chunks,
+        ];
         assert_eq!((refused.records, &*refused.reasons), (14, &why.map(str::to_owned)[..]));
         assert_eq!(refused.series, ["a{id=\"x\"}", "b", "e"]);
     }
