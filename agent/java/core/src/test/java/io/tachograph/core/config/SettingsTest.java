@@ -33,7 +33,7 @@ class SettingsTest {
         assertEquals(100_000_000, settings.number(Setting.BLOCK_MAX));
         assertEquals(16 << 20, settings.number(Setting.QUEUE));
         assertEquals(List.of(), settings.list(Setting.INCLUDE));
-        assertEquals(0, settings.number(Setting.TRACES_MAX), "every trace is recorded");
+        assertEquals(0, settings.number(Setting.TRACES_MAX), "by default every trace must be recorded");
     }
 
     @Test
@@ -296,7 +296,7 @@ TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allow
     @Test
     void theFileDoesNotReplaceAWrongVariable() throws Exception {
         Settings settings = load("buffer = 128\n", Map.of("TACHO_BUFFER", "x"));
-        assertEquals(32_768, settings.count(Setting.BUFFER), "the default, as in the warning");
+        assertEquals(32_768, settings.count(Setting.BUFFER), "the default must apply, not the value of the file");
     }
 
     @Test
