@@ -212,7 +212,7 @@ service = "\\x"        | line 1, service: unknown escape
 = 3                    | line 1: a key was expected
 enabled = 1            | toml enabled=1: expected true or false; using true
 """)
-    void faultsAreNamed(String file, String expected) throws Exception {
+    void invalidLinesAndValuesAreReported(String file, String expected) throws Exception {
         Settings settings = load(file + "\nhost = \"kept\"\n", Map.of());
         assertTrue(
                 settings.warnings().stream().anyMatch(warning -> warning.contains(expected)),
@@ -283,7 +283,8 @@ BLOCK_MAX           | -1         | 100000000       | expected a duration such as
 TRACES_MAX          | 1000000000 | 1000000000      |
 TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allowed; using 0
 """)
-    void boundsHold(String setting, String text, long counts, String expected) throws Exception {
+    void boundsAreAcceptedAndValuesOutsideAreReported(
+            String setting, String text, long counts, String expected) throws Exception {
         Setting one = Setting.valueOf(setting);
         String variable = one.variable();
         Settings settings = Settings.load(null, Map.of(variable, text));
