@@ -94,7 +94,7 @@ class TlsIT {
                 program.errors().lines().filter(line -> line.contains("the server ")).toList();
         assertTrue(
                 lines.size() >= 1 && lines.get(0).contains(expected),
-                () -> "no first line with \"" + expected + "\": " + program.describe());
+                () -> "the first line about the server lacks \"" + expected + "\": " + program.describe());
         assertTrue(lines.get(0).endsWith("; the program goes on, the agent keeps trying"));
         assertEquals(0, server.allBytes, program.describe());
     }
