@@ -109,7 +109,7 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
         }
     }
     let link = format!("{here}{PAGE}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n");
-    assert_eq!(ask(at, "GET", "/", &link), 200, "links to the page work");
+    assert_eq!(ask(at, "GET", "/", &link), 200, "a link to the page was refused");
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
@@ -203,10 +203,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(
-        asking.iter().any(is_waiting),
-        "the health check is answered before the last of the other requests"
-    );
+    assert!(asking.iter().any(is_waiting), "all other requests were answered before the health check");
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
@@ -229,7 +226,7 @@ fn a_query_is_cancelled_when_its_client_disconnects() {
     assert_eq!(
         metric(&server, "tacho_queries_cancelled_total"),
         1.0,
-        "an answered query does not count as cancelled"
+        "an answered query was counted as cancelled"
     );
 }
 
@@ -348,7 +345,11 @@ fn silent_and_stalled_connections_do_not_block_others() {
         .flat_map(|at| (0..MOST + 8).map(move |_| sent(at, "")))
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle connection is closed for a new one");
+    assert_eq!(
+        server.get("/api/v1/query?query=1").status,
+        200,
+        "no idle connection was closed for a new one"
+    );
     let mut agent = sent(server.records, "");
     let mut hello = Vec::new();
     let pairs = vec![("service".to_owned(), "shop".to_owned())];
@@ -439,7 +440,7 @@ fn forms_use_the_memory_budget_of_all_bodies() {
         Ok(_) => true,
     };
     wait_for("one to be refused", || dripping.iter().any(is_refused).then_some(()));
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "a request without a body needs no budget");
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "a request without a body was refused");
     let beyond = status(&mut sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", most + 1)));
     assert_eq!(beyond, 413);
     drop(dripping);

@@ -227,7 +227,7 @@ fn answers_that_are_not_read_share_a_memory_budget() {
         "{}",
         refused.text()
     );
-    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response is not refused");
+    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response was refused");
     drop(answers);
     support::wait_for("room", || (server.get(&path.replace("11000&", "6000&")).status == 200).then_some(()));
     assert!(server.stop().success());

@@ -162,7 +162,7 @@ fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     assert!(old.end > 20, "{old:?}");
     assert!(!is_ready(&server));
     let free = disk.free_bytes();
-    assert!(free >= RESERVE_BYTES / 2, "refused early: {free} bytes are free");
+    assert!(free >= RESERVE_BYTES / 2, "the last batch was accepted too late: only {free} bytes are free");
     check(&server, &BTreeMap::from([("old", old.end)]));
     server.kill();
 

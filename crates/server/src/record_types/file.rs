@@ -158,7 +158,10 @@ mod tests {
     fn the_golden_file_matches_the_format() {
         let golden = include_str!("../../../../testdata/record_types/version-1.json");
         let described = include_str!("../../../../docs/format/record_types.md");
-        assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
+        assert!(
+            described.contains(&format!("```json\n{golden}```")),
+            "the example in the documentation is not the golden file"
+        );
         let fields = [(FieldType::Text, "customer", ""), (FieldType::F64, "größe", "EUR")];
         let forms = vec![form("shop_order_placed", &fields)];
         let directory = tempfile::tempdir().unwrap();
