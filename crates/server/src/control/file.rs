@@ -13,7 +13,7 @@ use super::Rule;
 use crate::versioned;
 
 const VERSION: u32 = 1;
-/// Name of the file, and the newest version that this program reads.
+/// Name of the file, and the only version that this program reads.
 pub const NAME: (&str, u32) = ("probes.json", VERSION);
 
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use super::form::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
 use crate::versioned;
 
 const VERSION: u32 = 1;
-/// Name of the file, and the newest version that this program reads.
+/// Name of the file, and the only version that this program reads.
 pub const NAME: (&str, u32) = ("record_types.json", VERSION);
 
 #[derive(Clone, Debug)]
