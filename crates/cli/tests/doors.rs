@@ -220,7 +220,7 @@ fn a_query_is_cancelled_when_its_client_disconnects() {
     let stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
     wait_for("the query", || (metric(&server, "tacho_queries_running") == 1.0).then_some(()));
     drop(stream);
-    wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+    wait_for("the end of the queries", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0);
     assert_eq!(server.get("/api/v1/query?query=1").status, 200);
     assert_eq!(
@@ -256,7 +256,9 @@ fn long_computations_of_few_values_do_not_block_others_and_end_with_their_client
         assert_eq!(server.get("/healthz").status, 200);
         assert!(asking.iter().all(is_waiting), "{query}: the query is too short for this test");
         drop(asking);
-        wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+        wait_for("the end of the queries", || {
+            (metric(&server, "tacho_queries_running") == 0.0).then_some(())
+        });
         assert_eq!(metric(&server, "tacho_queries_cancelled_total"), before + 4.0, "{query}");
     }
 }
@@ -315,7 +317,9 @@ fn a_series_selection_is_cancelled_when_its_client_disconnects() {
                 (is_answered || metric(&server, "tacho_queries_running") == 1.0).then_some(())
             });
             drop(stream);
-            wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+            wait_for("the end of the queries", || {
+                (metric(&server, "tacho_queries_running") == 0.0).then_some(())
+            });
             (metric(&server, "tacho_queries_cancelled_total") > before).then_some(())
         });
     }
@@ -332,7 +336,7 @@ fn a_client_that_does_not_read_its_response_is_cut_off() {
     let mut stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
     assert_eq!(status(&mut stream), 200);
     let cut = r#"tacho_connections_refused_total{listener="http",reason="slow-reader"}"#;
-    wait_for("the cut", || (metric(&server, cut) == 1.0).then_some(()));
+    wait_for("the end of the connection", || (metric(&server, cut) == 1.0).then_some(()));
 }
 
 #[test]
@@ -380,7 +384,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
         drop(more);
     }
     drop((silent, held));
-    wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
+    wait_for("a free connection", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
 /// Sends more unfinished bodies than `requests_max`: writes, an import, a request for checksums, and forms.
@@ -439,12 +443,14 @@ fn forms_use_the_memory_budget_of_all_bodies() {
         Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
         Ok(_) => true,
     };
-    wait_for("one to be refused", || dripping.iter().any(is_refused).then_some(()));
+    wait_for("a form to be refused", || dripping.iter().any(is_refused).then_some(()));
     assert_eq!(server.get("/api/v1/query?query=1").status, 200, "a request without a body was refused");
     let beyond = status(&mut sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", most + 1)));
     assert_eq!(beyond, 413);
     drop(dripping);
-    wait_for("room", || (server.post("/api/v1/query", &FORM, b"query=1").status == 200).then_some(()));
+    wait_for("memory for a form", || {
+        (server.post("/api/v1/query", &FORM, b"query=1").status == 200).then_some(())
+    });
 }
 
 #[test]

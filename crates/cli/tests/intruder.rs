@@ -26,7 +26,7 @@ impl Guarded {
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
         // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist before.
-        wait_for("the log", || server.log().contains("tokens read").then_some(()));
+        wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }
 

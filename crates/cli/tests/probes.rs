@@ -474,7 +474,9 @@ fn watching_continues_after_a_server_restart() {
     drop((watch, server));
 
     let mut watch = Watch::start(&url);
-    let status = wait_for("the end: no server responded from the start", || watch.child.try_wait().unwrap());
+    let status = wait_for("the end of the command, because no server has ever responded", || {
+        watch.child.try_wait().unwrap()
+    });
     let told: Vec<String> = watch.told.iter().collect();
     assert_eq!((status.code(), watch.lists.iter().count()), (Some(1), 0), "{told:?}");
 }

@@ -135,7 +135,9 @@ fn an_agent_that_answered_follows_until_the_rules_change() {
     let (revision, _) = next_rules(&mut agent);
     assert_eq!(server.standings(), standing(Standing::Waiting, true));
     agent.probed(Probed { revision: revision - 1, on: 7, ..Probed::default() });
-    server.wait_until("the count", || server.metrics.control.answers.with(["stale"]).get() == 1);
+    server.wait_until("the count of stale answers", || {
+        server.metrics.control.answers.with(["stale"]).get() == 1
+    });
     let outcome = |rule, matched, fault: &str| RuleOutcome { rule, matched, fault: fault.to_owned() };
     let rules = vec![outcome(0, 4, ""), outcome(1, 5, "no such rule")];
     agent.probed(Probed { revision, on: 3, off: 4, rules, ..Probed::default() });
