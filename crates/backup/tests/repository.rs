@@ -339,7 +339,7 @@ fn forged_records_write_nothing_outside_of_the_new_directory() {
 }
 
 #[test]
-fn other_directories_and_versions_are_no_repository() {
+fn other_directories_and_versions_are_refused() {
     let place = Place::new();
     let message = |result: Result<Created>| result.unwrap_err().to_string();
     fs::create_dir(&place.at).unwrap();
