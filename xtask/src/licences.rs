@@ -45,7 +45,10 @@ pub fn run() -> Result<(), String> {
     let refused: Vec<String> =
         packages.iter().filter_map(|package| refusal(package, &deny.licenses.allow)).collect();
     if !refused.is_empty() {
-        return Err(format!("licences that deny.toml does not allow:\n  {}", refused.join("\n  ")));
+        return Err(format!(
+            "licences that are missing, or that deny.toml does not allow:\n  {}",
+            refused.join("\n  ")
+        ));
     }
     println!("licences: {} packages have allowed licences", packages.len());
     Ok(())

@@ -122,7 +122,7 @@ fn read_line(line: &str) -> Option<(usize, Crate)> {
 /// document.
 fn document(crates: &BTreeMap<Id, Crate>, lock: &Lock) -> Result<Value, String> {
     let is_root = |found: &Crate| found.name == PACKAGE;
-    let root = crates.values().find(|found| is_root(found)).ok_or("cargo tree: no binary")?;
+    let root = crates.values().find(|found| is_root(found)).ok_or("cargo tree: no package tacho-cli")?;
     let mut components = Vec::new();
     for found in crates.values().filter(|found| !is_root(found)) {
         components.push(component(found, lock)?);
@@ -228,7 +228,7 @@ mod tests {
         let error = |tree: &str| document(&crates(tree).unwrap(), &lock()).unwrap_err();
         assert_eq!(error(&TREE.replace("Apache-2.0/MIT", "")), "utf8parse 0.2.2+a: no licence is stated");
         assert_eq!(error(&TREE.replace("0.2.2+a", "7.0.0")), "Cargo.lock: no checksum of utf8parse 7.0.0");
-        assert_eq!(error("0a v1.0.0\t\t\t"), "cargo tree: no binary");
+        assert_eq!(error("0a v1.0.0\t\t\t"), "cargo tree: no package tacho-cli");
         assert_eq!(crates("clap v4").unwrap_err(), "cargo tree: unknown line \"clap v4\"");
     }
 }

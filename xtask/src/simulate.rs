@@ -27,5 +27,5 @@ fn start(features: &[&str], args: &[String]) -> Result<(), String> {
     ]);
     let status = cargo.args(features).arg("--").args(args).status();
     let status = status.map_err(|error| format!("cannot start cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err("the simulation failed".to_owned()) }
+    if status.success() { Ok(()) } else { Err("the simulator failed, or cannot be built".to_owned()) }
 }

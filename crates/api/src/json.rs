@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn all_floats_round_trip() {
+    fn floats_round_trip_even_nan_and_infinities() {
         #[derive(serde::Serialize, serde::Deserialize)]
         struct Member(#[serde(with = "float")] f64);
         for (v, text) in [

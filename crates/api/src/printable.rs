@@ -41,7 +41,7 @@ mod tests {
             ("", "", ""),
         ] {
             assert_eq!((printable(text), printable_lines(text)), (line.to_owned(), lines.to_owned()));
-            assert_eq!(printable(&printable(text)), line, "a printable text does not change");
+            assert_eq!(printable(&printable(text)), line, "a printable text has changed");
         }
     }
 }

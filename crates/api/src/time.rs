@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_as_a_person_writes_them() {
+    fn moments_are_parsed_as_a_person_writes_them() {
         let day = 86_400 * NS;
         let now = 20_000 * day + 5;
         for (text, expect) in [

@@ -326,13 +326,13 @@ mod tests {
             assert!(matches!(send_sigquit(&meant), Err(Fault::Another { .. })), "{meant:?}");
         }
         drop(child.stdin.take());
-        assert_ne!(child.wait().unwrap().code(), Some(7), "the signal was sent");
+        assert_ne!(child.wait().unwrap().code(), Some(7), "a process that was not meant got the signal");
         assert!(matches!(send_sigquit(&process), Err(Fault::Ended { .. })));
 
         let (mut deaf, process) = shell(false);
-        assert!(!send_sigquit(&process).unwrap(), "the signal would end the process");
+        assert!(!send_sigquit(&process).unwrap(), "the signal was sent, although it ends the process");
         drop(deaf.stdin.take());
-        assert!(deaf.wait().unwrap().code().is_some(), "no signal has ended the process");
+        assert!(deaf.wait().unwrap().code().is_some(), "a signal has ended the process");
 
         let (mut child, process) = shell(true);
         assert!(send_sigquit(&process).unwrap());
@@ -354,7 +354,9 @@ mod tests {
             drop(trigger);
             assert!(!file.exists());
         }
-        Trigger::in_directory(&directory.path().join("gone"), &this).err().expect("it is not created");
+        Trigger::in_directory(&directory.path().join("gone"), &this)
+            .err()
+            .expect("a missing directory is an error");
     }
 
     #[test]

@@ -345,11 +345,11 @@ mod tests {
         let told = |tmp: &Path| this.perf_data_below(tmp);
         fs::write(elsewhere.path().join(&file), "elsewhere").unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), tmp.path().join("hsperfdata_a")).unwrap();
-        assert_eq!(told(tmp.path()), None, "the directory is a link");
+        assert_eq!(told(tmp.path()), None, "a file in a linked directory was read");
         let folder = tmp.path().join("hsperfdata_b");
         fs::create_dir(&folder).unwrap();
         std::os::unix::fs::symlink(elsewhere.path().join(&file), folder.join(&file)).unwrap();
-        assert_eq!(told(tmp.path()), None, "the file is a link");
+        assert_eq!(told(tmp.path()), None, "a linked file was read");
         read(&folder.join(&file)).unwrap_err();
         fs::remove_file(folder.join(&file)).unwrap();
         fs::write(folder.join(&file), "its own").unwrap();

@@ -57,7 +57,7 @@ mod tests {
         let this = Process::find(std::process::id()).expect("the process exists");
         let parent = Process::find(std::os::unix::process::parent_id()).expect("the process exists");
         let turn = Turn::take(&this).unwrap();
-        let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("there is no time for a pause"));
+        let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("it must not wait: its time is zero"));
         assert!(matches!(hasty, Err(Fault::Busy { .. })));
         drop(Turn::take(&parent).unwrap());
         // The lock is released only after the second program has had to wait.

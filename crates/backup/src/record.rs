@@ -187,7 +187,10 @@ impl Record {
                 return Err(format!("record names the file {:?} twice", file.name));
             }
             if file.bytes > FILE_BYTES_MAX {
-                return Err(format!("record states {} bytes for the file {:?}", file.bytes, file.name));
+                return Err(format!(
+                    "record states {} bytes for the file {:?}, at most {FILE_BYTES_MAX} are allowed",
+                    file.bytes, file.name
+                ));
             }
         }
         Ok(())

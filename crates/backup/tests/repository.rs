@@ -339,7 +339,7 @@ fn forged_records_write_nothing_outside_of_the_new_directory() {
 }
 
 #[test]
-fn other_directories_and_versions_are_no_repository() {
+fn other_directories_and_versions_are_refused() {
     let place = Place::new();
     let message = |result: Result<Created>| result.unwrap_err().to_string();
     fs::create_dir(&place.at).unwrap();
@@ -459,7 +459,7 @@ fn unused_objects_are_counted_only_if_all_records_can_be_read() {
     assert_eq!(unused(), None);
     fs::remove_file(&path).unwrap();
     symlink("nowhere", &path).unwrap();
-    assert!(place.verify().unwrap()[0].contains("it is a symbolic link"), "a fault, not an error");
+    assert!(place.verify().unwrap()[0].contains("it is a symbolic link"), "the fault does not name the link");
     fs::remove_file(&path).unwrap();
     assert_eq!(unused(), Some(1));
     fs::write(&path, bytes).unwrap();
@@ -474,7 +474,7 @@ fn absurd_lengths_from_a_server_do_not_overflow() {
 }
 
 #[test]
-fn writers_exclude_each_other_and_readers() {
+fn a_writer_excludes_other_writers_and_readers() {
     let place = Place::new();
     let record = place.create().unwrap().record;
     let repository = place.repository();

@@ -223,7 +223,7 @@ mod tests {
         }
         assert!(
             svg.contains("text-anchor=\"end\" font-size=\"12\">best</text>"),
-            "the label is left of a point near the right edge"
+            "the label is not to the left of a point near the right edge"
         );
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }

@@ -348,7 +348,11 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     assert!(sent.success());
     let status = repairing.wait().unwrap();
     drop(writer);
-    assert_eq!((status.code(), status.signal()), (None, Some(2)), "SIGINT, 130 in a shell");
+    assert_eq!(
+        (status.code(), status.signal()),
+        (None, Some(2)),
+        "it must end by SIGINT, which a shell shows as 130"
+    );
     assert!(contents(&data) == before, "{} changed", data.display());
 
     assert!(into.join("INCOMPLETE").exists());

@@ -402,13 +402,13 @@ fn the_environment_names_the_server() {
     assert_eq!(
         with(nobody, &["query", "1+1", "--server", &url]).0,
         Some(0),
-        "the flag overrides the variable"
+        "the flag does not override the variable"
     );
     assert_eq!(with(&url, &["inspect", "--json"]).0, Some(0));
     assert_eq!(
         with(&url, &["cardinality", "--data", "/nowhere"]).0,
         Some(2),
-        "the variable does not conflict with --data"
+        "not the error about --data, but a conflict with the variable"
     );
     let file = data.path().join("a.csv");
     std::fs::write(&file, "time,value\n1700000000,1\n").unwrap();

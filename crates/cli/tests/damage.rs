@@ -107,7 +107,7 @@ fn responses_that_lack_damaged_records_name_their_series_and_range() {
         assert_eq!(said.len(), 1, "{said:?}");
         let begin = "stored samples of m{host=\"b\"} between 2023-11-14T22:13:20Z and 2023-11-14T22:23:20Z";
         assert!(said[0].starts_with(begin) && said[0].contains(SAYS), "{said:?}");
-        assert_eq!(answer["data"]["result"].as_array().unwrap().len(), 2, "the other samples are returned");
+        assert_eq!(answer["data"]["result"].as_array().unwrap().len(), 2, "a series is missing");
         let elsewhere = format!("/api/v1/query_range?query=m%7Bhost%3D%22a%22%7D&step=60&{SPAN}");
         assert_eq!(ask(&elsewhere)["warnings"], Value::Null);
         assert_eq!(warnings(&ask("/api/v1/query?query=m&time=1700000030")).len(), 1);
@@ -130,10 +130,10 @@ fn responses_that_lack_damaged_records_name_their_series_and_range() {
     assert_eq!(lost.status, 404);
     assert!(lost.text().contains("in the readable records; stored calls of executions{"), "{}", lost.text());
     let whole = ask(&format!("/api/traces/{}?start=1700000200", TraceId(TRACE.0 + 1)));
-    assert_eq!(warnings(&whole).len(), 1, "the damaged chunk may hold other parts of the trace");
+    assert_eq!(warnings(&whole).len(), 1, "no warning that parts may be missing");
     let inspected = ask("/api/inspect");
     assert_eq!(warnings(&inspected).len(), 3, "{inspected}");
-    assert_eq!(counted(&server, "tacho_chunks_unreadable_total"), 3, "each damaged chunk is counted once");
+    assert_eq!(counted(&server, "tacho_chunks_unreadable_total"), 3, "one for each damaged chunk");
 
     let span = ["--start", "1700000000", "--end", "1700000600", "--server", &server.url()];
     for command in [
@@ -332,7 +332,7 @@ fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
             assert_eq!(
                 (code, findings),
                 (Some(0), vec![]),
-                "END does not count the mark after the last batch"
+                "only the mark after the last batch is missing, so nothing must be reported"
             );
             continue;
         }

@@ -109,7 +109,7 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
         }
     }
     let link = format!("{here}{PAGE}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n");
-    assert_eq!(ask(at, "GET", "/", &link), 200, "links to the page work");
+    assert_eq!(ask(at, "GET", "/", &link), 200, "a link to the page was refused");
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
@@ -203,10 +203,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(
-        asking.iter().any(is_waiting),
-        "the health check is answered before the last of the other requests"
-    );
+    assert!(asking.iter().any(is_waiting), "all other requests were answered before the health check");
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
@@ -223,13 +220,13 @@ fn a_query_is_cancelled_when_its_client_disconnects() {
     let stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
     wait_for("the query", || (metric(&server, "tacho_queries_running") == 1.0).then_some(()));
     drop(stream);
-    wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+    wait_for("the end of the queries", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0);
     assert_eq!(server.get("/api/v1/query?query=1").status, 200);
     assert_eq!(
         metric(&server, "tacho_queries_cancelled_total"),
         1.0,
-        "an answered query does not count as cancelled"
+        "an answered query was counted as cancelled"
     );
 }
 
@@ -259,7 +256,9 @@ fn long_computations_of_few_values_do_not_block_others_and_end_with_their_client
         assert_eq!(server.get("/healthz").status, 200);
         assert!(asking.iter().all(is_waiting), "{query}: the query is too short for this test");
         drop(asking);
-        wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+        wait_for("the end of the queries", || {
+            (metric(&server, "tacho_queries_running") == 0.0).then_some(())
+        });
         assert_eq!(metric(&server, "tacho_queries_cancelled_total"), before + 4.0, "{query}");
     }
 }
@@ -318,7 +317,9 @@ fn a_series_selection_is_cancelled_when_its_client_disconnects() {
                 (is_answered || metric(&server, "tacho_queries_running") == 1.0).then_some(())
             });
             drop(stream);
-            wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+            wait_for("the end of the queries", || {
+                (metric(&server, "tacho_queries_running") == 0.0).then_some(())
+            });
             (metric(&server, "tacho_queries_cancelled_total") > before).then_some(())
         });
     }
@@ -335,7 +336,7 @@ fn a_client_that_does_not_read_its_response_is_cut_off() {
     let mut stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
     assert_eq!(status(&mut stream), 200);
     let cut = r#"tacho_connections_refused_total{listener="http",reason="slow-reader"}"#;
-    wait_for("the cut", || (metric(&server, cut) == 1.0).then_some(()));
+    wait_for("the end of the connection", || (metric(&server, cut) == 1.0).then_some(()));
 }
 
 #[test]
@@ -348,7 +349,11 @@ fn silent_and_stalled_connections_do_not_block_others() {
         .flat_map(|at| (0..MOST + 8).map(move |_| sent(at, "")))
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle connection is closed for a new one");
+    assert_eq!(
+        server.get("/api/v1/query?query=1").status,
+        200,
+        "no idle connection was closed for a new one"
+    );
     let mut agent = sent(server.records, "");
     let mut hello = Vec::new();
     let pairs = vec![("service".to_owned(), "shop".to_owned())];
@@ -379,7 +384,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
         drop(more);
     }
     drop((silent, held));
-    wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
+    wait_for("a free connection", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
 /// Sends more unfinished bodies than `requests_max`: writes, an import, a request for checksums, and forms.
@@ -438,12 +443,14 @@ fn forms_use_the_memory_budget_of_all_bodies() {
         Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
         Ok(_) => true,
     };
-    wait_for("one to be refused", || dripping.iter().any(is_refused).then_some(()));
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "a request without a body needs no budget");
+    wait_for("a form to be refused", || dripping.iter().any(is_refused).then_some(()));
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "a request without a body was refused");
     let beyond = status(&mut sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", most + 1)));
     assert_eq!(beyond, 413);
     drop(dripping);
-    wait_for("room", || (server.post("/api/v1/query", &FORM, b"query=1").status == 200).then_some(()));
+    wait_for("memory for a form", || {
+        (server.post("/api/v1/query", &FORM, b"query=1").status == 200).then_some(())
+    });
 }
 
 #[test]

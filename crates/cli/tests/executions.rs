@@ -99,7 +99,7 @@ fn traces_are_found_by_each_filter() {
     });
     check(&server, &format!("/api/traces?{SPAN}"), |body| {
         assert_eq!(body["traces"][1], first);
-        assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string(), "the newest trace comes first");
+        assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string(), "the newest trace must come first");
         assert_eq!((&body["truncated"], &body["scanned"]), (&json!(false), &json!(2)));
     });
     let finds = |parameters: &str, ids: &[TraceId]| {
@@ -129,7 +129,7 @@ fn traces_are_found_by_each_filter() {
     });
     assert_eq!(call["traces"][0]["match"], expected);
     let body = server.get("/api/traces").json();
-    assert_eq!(body["traces"], json!([]), "the default range is the last hour");
+    assert_eq!(body["traces"], json!([]), "the default range must be the last hour");
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn the_refusal_of_a_directory_in_use_names_the_directory() {
     let (status, log) = Server::try_start(data.path(), &[]).err().expect("a second server does not start");
     assert_ne!(status.code(), Some(0));
     assert!(log.contains(data.path().to_str().unwrap()) && log.contains("process"), "{log}");
-    assert_eq!(first.get("/healthz").status, 200, "the first one continues");
+    assert_eq!(first.get("/healthz").status, 200, "the first server does not continue");
 }
 
 /// A limit on file sizes simulates a full disk. It needs no privileges and can be removed while the server runs.
@@ -270,8 +270,8 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     let mut agent = Agent::open(server.records, 3);
     let (acked, last) = send_until_refused(&mut agent);
     assert!(matches!(last, Some(ServerFrame::Error { code: 8, .. })), "{last:?}");
-    assert!(acked > 100, "{acked} frames fit");
-    assert_eq!(count("heap", &server), acked * content::SAMPLES, "acknowledged frames can be read");
+    assert!(acked > 100, "only {acked} frames were acknowledged");
+    assert_eq!(count("heap", &server), acked * content::SAMPLES, "acknowledged frames cannot be read");
     // This line is longer than the limit on file sizes, so it cannot be appended.
     let line = format!("line text=\"{}\" {}", "x".repeat(600_000), content::BASE);
     let refused = server.post("/write", &[], line.as_bytes());

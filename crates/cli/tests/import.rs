@@ -90,7 +90,7 @@ fn samples_and_entries_round_trip_exactly_through_a_server_and_a_directory() {
     };
     assert_eq!(sorted(&exported), sorted(&everything()));
     assert_eq!(place.server.post("/api/flush", &[], b"").status, 204);
-    assert_eq!(place.export(&["--match", ALL]), exported, "from chunks");
+    assert_eq!(place.export(&["--match", ALL]), exported, "the export from chunks differs");
 
     // Imports into a data directory, and exports from it.
     let (data, again) = (place.path("other"), place.path("again.jsonl"));
@@ -274,7 +274,7 @@ fn an_interrupted_import_resumes_without_duplicates() {
         assert!(stderr.contains("; reading from row "), "{signal}: {stderr}");
         assert!(
             !Path::new(&format!("{}.tacho-import.checkpoint", file.display())).exists(),
-            "the checkpoint of a complete import is removed"
+            "the checkpoint of a complete import was not removed"
         );
         assert_eq!(
             (&outcome["samples"]["count"], &outcome["entries"]["count"], &outcome["verified"]["good"]),

@@ -36,7 +36,7 @@ fn server(rules: &str, values: impl Fn(i64) -> String) -> (tempfile::TempDir, Se
 }
 
 #[test]
-fn an_unbounded_error_is_written_as_a_text_in_json() {
+fn an_infinite_error_bound_is_written_as_a_text_in_json() {
     let rules = "[[semantic]]\nmatch = 'm'\nvalue = \"1%\"\n";
     let value = |n: i64| {
         if n == 100 {

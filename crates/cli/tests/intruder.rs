@@ -26,7 +26,7 @@ impl Guarded {
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
         // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist before.
-        wait_for("the log", || server.log().contains("tokens read").then_some(()));
+        wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }
 
@@ -156,7 +156,7 @@ fn guesses_on_several_paths_are_limited_together_and_audited() {
     assert_eq!(
         ask(&guarded.server, "GET", "/api/session", &guarded.admin).status,
         200,
-        "a valid token works"
+        "a valid token was refused"
     );
     let lines = audit(guarded.data());
     assert_eq!(lines.matches("\"refused\"").count(), 10, "{lines}");
@@ -227,7 +227,7 @@ fn the_cookie_works_only_for_the_page_itself() {
     let body = format!("{{\"token\":\"{}\"}}", guarded.admin);
     let response =
         guarded.server.post("/api/session", &[("Content-Type", "application/json")], body.as_bytes());
-    assert_eq!(response.status, 403, "a login without an origin");
+    assert_eq!(response.status, 403, "a login without an origin must be refused");
 }
 
 #[test]
@@ -382,15 +382,15 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     server.stop();
     // While it does not run.
     let server = Server::start(&data);
-    assert!(is_closed(&server), "the file is missing");
+    assert!(is_closed(&server), "open although the file is missing");
     server.stop();
     std::os::unix::fs::symlink("nowhere", &file).unwrap();
     let server = Server::start(&data);
-    assert!(is_closed(&server), "a dangling link");
+    assert!(is_closed(&server), "open although the file is a dangling link");
     assert!(server.log().contains("tokens cannot be used"), "{}", server.log());
     server.stop();
     let server = Server::start_with(&data, &["--without-tokens"]);
-    assert!(is_closed(&server), "a file that cannot be used is not missing");
+    assert!(is_closed(&server), "--without-tokens counts only if the file is missing");
     server.stop();
     std::fs::remove_file(&file).unwrap();
     let server = Server::start_with(&data, &["--without-tokens"]);

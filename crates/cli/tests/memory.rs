@@ -227,9 +227,11 @@ fn answers_that_are_not_read_share_a_memory_budget() {
         "{}",
         refused.text()
     );
-    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response is not refused");
+    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response was refused");
     drop(answers);
-    support::wait_for("room", || (server.get(&path.replace("11000&", "6000&")).status == 200).then_some(()));
+    support::wait_for("memory for an answer", || {
+        (server.get(&path.replace("11000&", "6000&")).status == 200).then_some(())
+    });
     assert!(server.stop().success());
 }
 
@@ -255,7 +257,7 @@ fn long_entries_that_are_not_read_do_not_fill_the_memory() {
         let count = |wanted: u16| answers.iter().filter(|(status, _)| *status == wanted).count();
         assert!(count(expect) > 0 && count(expect) + count(503) == at_once, "{path}: {}", count(expect));
         drop(answers);
-        support::wait_for("its end", || (count_open(&server) <= 2).then_some(()));
+        support::wait_for("the connections to be closed", || (count_open(&server) <= 2).then_some(()));
     }
     assert!(server.stop().success());
 }
@@ -350,7 +352,7 @@ fn concurrent_imports_of_many_frames_stay_within_the_memory_budget() {
         let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
         value.unwrap_or(0.0)
     };
-    support::wait_for("all to be decoded or refused", || {
+    support::wait_for("all imports to be decoded or refused", || {
         let decoded = figure("tacho_received_bytes_total{protocol=\"import\"}") / bytes;
         (decoded + figure("tacho_sender_waits_total{protocol=\"import\"}") > 13.5).then_some(())
     });

@@ -97,11 +97,11 @@ fn a_kept_rule_survives_sigkill_and_other_rules_do_not() {
     assert_eq!(
         since(&rules(&server)),
         kept["rule"]["since"],
-        "the time at which the rule was added is unchanged"
+        "the time at which the rule was added has changed"
     );
     let mut agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
     let patterns: Vec<String> = agent.probes().rules.into_iter().map(|rule| rule.pattern).collect();
-    assert_eq!(patterns, ["com.größe..*", "b.*"], "a new agent gets the rules");
+    assert_eq!(patterns, ["com.größe..*", "b.*"], "a new agent did not get the rules");
     assert_eq!(remove(&server, "all=1").json()["data"]["removed"], 2);
     assert_eq!(agent.probes().rules, []);
     server.kill();
@@ -262,8 +262,8 @@ fn agents_above_the_size_limit_of_an_answer_are_shown_without_their_lists() {
     let cut = shown.iter().filter(|agent| agent["probes"]["cut"] == true).count();
     let lists: usize = shown.iter().map(|agent| agent["probes"]["rules"].as_array().unwrap().len()).sum();
     assert_eq!((shown.len(), lists), (20, (20 - cut) * PROBE_RULES_MAX));
-    assert!((3..10).contains(&cut), "{cut} of {count} are past 8 MiB");
-    assert!(shown.iter().all(|agent| agent["probes"]["on"] == 7), "the counts are still present");
+    assert!((3..10).contains(&cut), "the lists of {cut} of {count} agents were omitted");
+    assert!(shown.iter().all(|agent| agent["probes"]["on"] == 7), "a count was omitted");
     let one = agents(&server, "rule=1000");
     assert!(one.iter().all(|agent| agent["probes"]["rules"].as_array().unwrap().len() == 1));
     drop(connected);
@@ -474,7 +474,9 @@ fn watching_continues_after_a_server_restart() {
     drop((watch, server));
 
     let mut watch = Watch::start(&url);
-    let status = wait_for("the end: no server responded from the start", || watch.child.try_wait().unwrap());
+    let status = wait_for("the end of the command, because no server has ever responded", || {
+        watch.child.try_wait().unwrap()
+    });
     let told: Vec<String> = watch.told.iter().collect();
     assert_eq!((status.code(), watch.lists.iter().count()), (Some(1), 0), "{told:?}");
 }

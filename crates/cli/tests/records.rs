@@ -190,7 +190,7 @@ fn declared_types_survive_sigkill_after_an_acknowledgement() {
         (vec![&later, &first], vec![cent, euro]),
     ] {
         let server = serve(data.path());
-        assert_eq!(listed(&server), since, "unchanged after the server was killed");
+        assert_eq!(listed(&server), since, "the types have changed after the server was killed");
         for form in forms {
             session += 1;
             write(&server, session, form);
@@ -200,7 +200,7 @@ fn declared_types_survive_sigkill_after_an_acknowledgement() {
         assert_eq!(units, expect);
         assert!(
             since.iter().all(|form| now.contains(form)),
-            "the time of the first definition is unchanged: {since:?}, {now:?}"
+            "the time of the first definition has changed: {since:?}, {now:?}"
         );
         since = now;
         server.kill();
@@ -236,7 +236,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     assert_eq!(
         listed(&serve(data.path())),
         known,
-        "the types are written as soon as this is possible, although no type is new"
+        "the types were not written although this is possible again"
     );
 }
 

@@ -123,7 +123,7 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
         (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
     directory(&data);
     let groups = groups_of_samples(&data);
-    assert!(groups.len() < 12, "a group has several members");
+    assert!(groups.len() < 12, "no group has several members");
     copy(&data, &damaged);
     groups.iter().for_each(|key| damage_row(&damaged, key));
     let before = contents(&damaged);
@@ -175,7 +175,7 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
         let (code, stderr) = refused_start(&damaged);
         assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains("the data flushed before them is missing"), "{name}: {stderr}");
-        assert_eq!(tree(&damaged), before, "{name}: a refused start changes nothing");
+        assert_eq!(tree(&damaged), before, "{name}: a refused start has changed the directory");
         let (code, findings, _) = check(&damaged, &[]);
         let missing: Vec<&Value> = findings.iter().filter(|found| found["kind"] == "file-missing").collect();
         assert_eq!((code, missing.len()), (1, 1), "{name}: {findings:?}");

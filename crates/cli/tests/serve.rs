@@ -227,7 +227,10 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     );
     std::fs::write(&segment, written).unwrap();
     let server = Server::start(&newer);
-    assert!(server.get("/api/v1/query?query=kept").text().contains("kept"), "the refusal changed nothing");
+    assert!(
+        server.get("/api/v1/query?query=kept").text().contains("kept"),
+        "the record is missing after the refusal"
+    );
     assert_eq!(server.stop().code(), Some(0));
 }
 
@@ -325,7 +328,7 @@ fn a_server_continues_when_its_log_is_not_read() {
     assert_eq!(
         server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"").status,
         204,
-        "a deletion is logged"
+        "a deletion failed, because it writes to the log"
     );
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop().code(), Some(0));

@@ -52,18 +52,21 @@ fn tune_measures_a_file_draws_a_plot_and_recommends_a_section() {
         (&6.into(), &9000.into(), &1.into())
     );
     let best = recommended(&report);
-    assert_eq!(best["lossless"], true, "the recommendation is lossless");
+    assert_eq!(best["lossless"], true, "the recommendation is not lossless");
     assert!(best["bytes_per_value"].as_f64().unwrap() < 4.0, "{best}");
     let lossy = report["trials"].as_array().unwrap().iter().find(|trial| trial["lossless"] == false);
     if let Some(lossy) = lossy {
         let error = lossy["value_error_max"].as_f64().unwrap();
-        assert!(error > 0.0 && error <= 0.5032, "one percent of 50.3 at most: {lossy}");
+        assert!(
+            error > 0.0 && error <= 0.5032,
+            "the error must be above 0 and at most one percent of 50.3: {lossy}"
+        );
     }
     let written = std::fs::read_to_string(&toml).unwrap();
     assert!(written.starts_with("data = 'x'\n") && written.contains("[[chunks]]"), "{written}");
     assert!(written.contains(report["section"].as_str().unwrap()), "{written}");
     let server = Server::start_with(&dir.path().join("data"), &["--config", &toml]);
-    assert_eq!(server.get("/readyz").status, 200, "a server starts with the section");
+    assert_eq!(server.get("/readyz").status, 200, "the server is not ready with the section");
     drop(server);
     std::fs::write(&toml, "[[chunks]]\nmatch = '{host=\"a\"}'\nvalues = 128\n").unwrap();
     std::fs::write(&mix, "sum(wave)\nnobody\n").unwrap();

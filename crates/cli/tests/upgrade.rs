@@ -1,4 +1,4 @@
-//! Tests that this version uses the data directories of older versions, and refuses those of newer ones without a change.
+//! Tests that this version uses the data directories of older versions, and refuses those of newer ones without changing them.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;

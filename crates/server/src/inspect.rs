@@ -22,9 +22,10 @@ pub struct Amount {
     pub records: u64,
 }
 
-/// All records of one kind.
+/// The chunks of all series of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
+    /// Number of series, with or without chunks.
     pub series: u64,
     #[serde(flatten)]
     pub amount: Amount,

@@ -197,7 +197,10 @@ mod tests {
         let (second, _) = enter(&room).unwrap();
         drop(first.begin());
         let (third, evicted) = enter(&room).unwrap();
-        assert!(evicted && second.evicted().now_or_never().is_some(), "the second is idle longest");
+        assert!(
+            evicted && second.evicted().now_or_never().is_some(),
+            "the longest idle connection, the second, was not evicted"
+        );
         assert!(first.evicted().now_or_never().is_none());
         let (_one, _other) = (first.begin(), third.begin());
         let (reserve, evicted) = enter(&room).unwrap();
@@ -205,9 +208,9 @@ mod tests {
         let (newer, evicted) = enter(&room).unwrap();
         assert!(newer.is_reserve() && evicted && reserve.evicted().now_or_never().is_some());
         let _asks = newer.begin();
-        assert!(enter(&room).is_none(), "all connections are busy");
+        assert!(enter(&room).is_none(), "a connection was evicted although all are busy");
         drop((first, second, third, reserve));
-        assert!(room.emptied().now_or_never().is_none(), "requests keep their seats");
+        assert!(room.emptied().now_or_never().is_none(), "a seat was released before its request ended");
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use crate::shutdown::Shutdown;
 
 const SERVICE: &str = "service";
 
-/// Stores the metrics at every `interval` until `shutdown`.
+/// Stores the metrics once per `interval` until `shutdown`.
 pub async fn run(
     store: Arc<Store>,
     metrics: Arc<Metrics>,

@@ -90,7 +90,7 @@ fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
     let mut shop = server.agent(1, "shop", "a");
     let mut cart = server.agent(2, "cart", "");
     let mut deaf = Agent::connect(server.at, &hello(3)).unwrap();
-    assert_eq!(next_rules(&mut shop).1, [], "an empty list is sent, too");
+    assert_eq!(next_rules(&mut shop).1, [], "an empty list must be sent, too");
     assert_eq!(next_rules(&mut cart).1, []);
 
     let all = server.add("", ProbeState::Off, "com.shop..*");
@@ -114,7 +114,7 @@ fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
     assert_eq!(next_rules(&mut cart).1, []);
 
     let mut again = server.agent(1, "shop", "a");
-    assert_eq!(next_rules(&mut again).1, [second], "the list is sent after each greeting");
+    assert_eq!(next_rules(&mut again).1, [second], "the list must be sent after each greeting");
     // An agent without support for rules gets none.
     deaf.ping(Ping::default());
     assert!(matches!(deaf.receive(), Some(ServerFrame::Pong(_))));
@@ -135,7 +135,9 @@ fn an_agent_that_answered_follows_until_the_rules_change() {
     let (revision, _) = next_rules(&mut agent);
     assert_eq!(server.standings(), standing(Standing::Waiting, true));
     agent.probed(Probed { revision: revision - 1, on: 7, ..Probed::default() });
-    server.wait_until("the count", || server.metrics.control.answers.with(["stale"]).get() == 1);
+    server.wait_until("the count of stale answers", || {
+        server.metrics.control.answers.with(["stale"]).get() == 1
+    });
     let outcome = |rule, matched, fault: &str| RuleOutcome { rule, matched, fault: fault.to_owned() };
     let rules = vec![outcome(0, 4, ""), outcome(1, 5, "no such rule")];
     agent.probed(Probed { revision, on: 3, off: 4, rules, ..Probed::default() });
@@ -143,13 +145,13 @@ fn an_agent_that_answered_follows_until_the_rules_change() {
     agent.ping(Ping { executions_dropped: 9, ..Ping::default() });
     assert!(matches!(agent.receive(), Some(ServerFrame::Pong(_))));
 
-    let [(shown, _)] = &server.control.agents(SystemClock.now())[..] else { panic!("one agent") };
+    let [(shown, _)] = &server.control.agents(SystemClock.now())[..] else { panic!("not one agent") };
     let report = shown.report.clone().unwrap();
     assert_eq!((report.on, report.off, report.aggregated), (3, 4, 0));
     assert_eq!(
         report.rules,
         [(1, 4, String::new())],
-        "rules are named by id, and rules that were never sent are ignored"
+        "the report must name rules by id, without those that were never sent"
     );
     assert_eq!(shown.totals.executions_dropped, 9);
 
@@ -167,7 +169,7 @@ fn an_answer_over_its_limits_ends_the_connection() {
     let (revision, _) = next_rules(&mut agent);
     let outcome = RuleOutcome { rule: 0, matched: 0, fault: String::new() };
     agent.probed(Probed { revision, rules: vec![outcome; PROBE_RULES_MAX + 1], ..Probed::default() });
-    let Some(ServerFrame::Error { code, message }) = agent.receive() else { panic!("an error") };
+    let Some(ServerFrame::Error { code, message }) = agent.receive() else { panic!("no error was sent") };
     assert_eq!(code, ErrorCode::Malformed as u64);
     assert!(message.contains("more rules than allowed at byte"), "{message}");
 }
@@ -195,7 +197,7 @@ fn an_agent_that_does_not_read_delays_no_other_and_gets_the_newest_list() {
     let mut lists = 1;
     let last = loop {
         let (number, rules) = next_rules(&mut slow);
-        assert_eq!(number, lists, "the lists of a connection are numbered");
+        assert_eq!(number, lists, "the lists of a connection must be numbered from 1");
         if rules.last().unwrap().1 == newest.pattern {
             break rules;
         }

@@ -130,7 +130,9 @@ fn acknowledged_records_can_be_read_and_are_counted() {
     assert_eq!(agent.wait_ack(100), []);
     assert_eq!(server.samples(), samples(1..=100));
     assert_eq!(server.received(), [300, 200, 200]);
-    let [(id, labels)] = &server.store.find(Kind::Execution, &[])[..] else { panic!("one series") };
+    let [(id, labels)] = &server.store.find(Kind::Execution, &[])[..] else {
+        panic!("not one series of executions")
+    };
     assert_eq!(labels.to_string(), r#"executions{host="h1", service="shop"}"#);
     let blocks = server.runtime.block_on(server.store.executions(*id, TimeRange::ALL)).unwrap();
     assert_eq!(blocks.iter().map(|block| block.calls()).sum::<usize>(), 200);
@@ -149,9 +151,13 @@ fn frames_sent_again_are_acknowledged_and_not_stored_twice() {
     assert_eq!(agent.welcome.acked, 5);
     agent.send_frames([3, 4, 5, 6, 9, 8, 10]);
     assert_eq!(agent.wait_ack(10), []);
-    assert_eq!(server.samples(), samples((1..=6).chain([9, 10])), "frame 8 arrived after frame 9");
+    assert_eq!(
+        server.samples(),
+        samples((1..=6).chain([9, 10])),
+        "frame 8 must be missing: it arrived after frame 9"
+    );
     assert_eq!(server.received()[0], 8 * content::SAMPLES);
-    assert_eq!(Agent::open(server.at, 3).welcome.acked, 0, "another session has its own numbers");
+    assert_eq!(Agent::open(server.at, 3).welcome.acked, 0, "another session must begin at 0");
 }
 
 #[test]
@@ -211,7 +217,7 @@ fn a_second_connection_of_a_session_ends_the_first() {
     assert_eq!(first.receive(), None);
     assert!(
         second.welcome.acked >= acked,
-        "the newer connection knows all frames that the older one has on disk"
+        "WELCOME of the newer connection lacks frames that were acknowledged to the older one"
     );
     assert_eq!(server.samples(), samples(1..=second.welcome.acked));
 }
@@ -375,7 +381,7 @@ fn expect_end_after(server: &Running, limit: Duration, stream: TcpStream) {
     let moment = Duration::from_millis(10);
     server.pass(limit - moment);
     stream.set_nonblocking(true).unwrap();
-    let early = stream.peek(&mut [0]).expect_err("no byte, and the connection is open");
+    let early = stream.peek(&mut [0]).expect_err("closed too early, or a byte was sent");
     assert_eq!(early.kind(), ErrorKind::WouldBlock);
     stream.set_nonblocking(false).unwrap();
     server.pass(2 * moment);

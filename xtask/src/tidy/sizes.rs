@@ -1,4 +1,5 @@
-//! Limits the lengths of lines and files of code, and of functions of Rust and Java. Refuses white space at the end of a line.
+//! Limits the lengths of lines and files of Rust, Java, TypeScript and JavaScript, and of functions of Rust and Java. In these
+//! files, refuses white space at the end of a line.
 
 use super::Finding;
 use super::tree::{File, Tree};

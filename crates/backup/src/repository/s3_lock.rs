@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_another_process_removed_is_not_written_again_and_no_file_gets_its_name_without_it() {
+    fn after_another_process_removed_the_lock_neither_the_lock_nor_a_file_is_written() {
         let (place, store, _) = bucket();
         let _guard = place.lock(Lock::Exclusive).unwrap();
         let own = own(&place);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_exclude_each_other_and_readers_in_a_bucket() {
+    fn a_writer_excludes_other_writers_and_readers_in_a_bucket() {
         let (place, store, _) = bucket();
         let other =
             S3::over(store, "s3://b/p", Path::from("p"), Lease::new("s3://b/p", Arc::new(|| Duration::ZERO)));

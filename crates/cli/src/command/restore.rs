@@ -17,7 +17,8 @@ use crate::failure::Failure;
 /// Restore a backup into a new data directory
 ///
 /// The command compares every file with its checksum, and then checks the directory as `tacho check` does. The directory gets
-/// its name when all of this has succeeded. Exit code: 0 restored, 1 not restored, 2 wrong arguments.
+/// its name after that; if the check finds damage, only with --allow-damaged. Exit code: 0 restored, 1 not restored, 2 wrong
+/// arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho restore /backup/tacho /var/lib/tacho

@@ -83,7 +83,7 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     #[test]
-    fn only_own_variables_must_be_text() {
+    fn only_variables_of_tachograph_must_be_utf_8() {
         let broken = || OsString::from_vec(vec![b'a', 0xff]);
         let others = [(broken(), "1".into()), ("LANG".into(), broken()), ("TACHO_DATA".into(), "d".into())];
         assert_eq!(of_tacho(others).ok(), Some(vec![("TACHO_DATA".to_owned(), "d".to_owned())]));

@@ -139,11 +139,15 @@ mod tests {
         assert_eq!(times.chars().count(), 3 + WIDTH, "{text}");
         assert_eq!(clock(86_400.0)(86_400.0), "1970-01-02 00:00Z");
         let long = "x".repeat(30);
-        assert_eq!(spread(&long, &long, &long).split_whitespace().count(), 2, "no space for the middle");
+        assert_eq!(
+            spread(&long, &long, &long).split_whitespace().count(),
+            2,
+            "a label without space must be omitted"
+        );
     }
 
     #[test]
-    fn no_values_and_one_value_can_be_plotted() {
+    fn an_empty_plot_is_stated_and_a_single_point_is_drawn() {
         let nothing: &[Line<'_>] = &[Line { name: "n", points: vec![(0.0, f64::NAN)] }];
         assert_eq!(plot(nothing, |_| String::new(), |_| String::new()), "nothing to plot\n");
         let one = plot(&[Line { name: "o", points: vec![(5.0, 5.0)] }], |x| x.to_string(), |y| y.to_string());

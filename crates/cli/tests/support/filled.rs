@@ -123,7 +123,7 @@ pub async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
         let is_lossy = |info: &tacho_store::ChunkInfo| {
             info.header.member(info.member).is_some_and(|member| member.loss.is_some())
         };
-        assert!(swings.iter().any(is_lossy), "a lossy column");
+        assert!(swings.iter().any(is_lossy), "no column is lossy");
         let gone = [Matcher::equal(NAME, "whole"), Matcher::equal("host", "h1")];
         store.delete(&gone, TimeRange::new(START, START + 100 * SECOND)).await.unwrap();
     }

@@ -106,7 +106,7 @@ mod tests {
         assert!(matches!(sessions.begin(TokenHash::of("more"), 0), Err(NotBegun::TooMany)));
         assert!(
             sessions.begin(TokenHash::of("more"), SESSION_SECONDS * 1_000_000_000).is_ok(),
-            "they expire"
+            "expired sessions count for the limit"
         );
     }
 }

@@ -140,9 +140,9 @@ mod tests {
         assert_eq!(usage.wait_seconds(&limits, start + 2 * NS), 1);
         assert_eq!(usage.wait_seconds(&limits, start + 3 * NS), 0);
         usage.take(5, &limits, start + 100 * NS);
-        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 0, "at most one second is saved");
+        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 0);
         usage.take(5, &limits, start + 100 * NS);
-        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 1);
+        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 1, "more than one second was saved");
     }
 
     #[test]

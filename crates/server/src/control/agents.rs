@@ -352,13 +352,21 @@ mod tests {
     fn a_response_counts_only_for_the_latest_rules() {
         let mut agents = Agents::default();
         let entry = agents.enter(7, identity("shop"), true, 0);
-        assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 1), Outcome::Stale, "no rules were sent");
+        assert_eq!(
+            agents.answer(7, entry, probed(1, 0, 0), 1),
+            Outcome::Stale,
+            "an answer counted although no rules were sent"
+        );
         let standing = |agents: &Agents, now| {
             let agent = &agents.by_session[&7];
             agent.standing(now, agent.compared)
         };
         assert_eq!(agents.get(7, entry).unwrap().send(41, [11, 12].into(), 5), Some(1));
-        assert_eq!(agents.get(7, entry).unwrap().send(42, [11, 12].into(), 6), None, "the same list again");
+        assert_eq!(
+            agents.get(7, entry).unwrap().send(42, [11, 12].into(), 6),
+            None,
+            "the same list was sent again"
+        );
         assert_eq!(standing(&agents, 6), Standing::Waiting);
         assert_eq!(standing(&agents, 5 + ANSWER_TIME_MAX_NS), Standing::Silent);
         assert_eq!(agents.answer(7, entry, probed(1, 3, 2_000), 7), Outcome::Taken);
@@ -366,11 +374,15 @@ mod tests {
         assert_eq!(
             agents.by_session[&7].standing(HOUR, 43),
             Standing::Waiting,
-            "the rules have changed since"
+            "an answer to earlier rules must not count"
         );
         let report = agents.by_session[&7].report.clone().unwrap();
         let fault = "ä".repeat(PROBED_TEXT_BYTES_MAX / 2);
-        assert_eq!(report.rules, [(11, 3, fault.clone()), (12, 3, fault)], "the third was never sent");
+        assert_eq!(
+            report.rules,
+            [(11, 3, fault.clone()), (12, 3, fault)],
+            "the third rule was never sent, so it must be ignored"
+        );
         assert_eq!(agents.get(7, entry).unwrap().send(43, [].into(), 8), Some(2));
         assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 9), Outcome::Stale);
         assert_eq!(standing(&agents, 9), Standing::Waiting);

@@ -13,7 +13,7 @@ use super::Rule;
 use crate::versioned;
 
 const VERSION: u32 = 1;
-/// Name of the file, and the newest version that this program reads.
+/// Name of the file, and the only version that this program reads.
 pub const NAME: (&str, u32) = ("probes.json", VERSION);
 
 #[derive(Clone, Debug)]
@@ -118,7 +118,10 @@ mod tests {
     fn the_golden_file_matches_the_format() {
         let golden = include_str!("../../../../testdata/probes/version-1.json");
         let described = include_str!("../../../../docs/format/probes.md");
-        assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
+        assert!(
+            described.contains(&format!("```json\n{golden}```")),
+            "the example in the documentation is not the golden file"
+        );
         let rules = vec![Rule { service: "shop".into(), ..rule(3, "com.größe..*") }];
         assert_eq!(parse(golden.as_bytes()), Ok(rules.clone()));
         let directory = tempfile::tempdir().unwrap();

@@ -208,9 +208,9 @@ mod tests {
         let mut rules = Rules::default();
         let mut add = |service, pattern, keep| rules.add(wanted(service, pattern, keep), 7).unwrap().1;
         assert_eq!(add("", "a.*", false), Vec::<u64>::new());
-        assert_eq!(add("shop", "a.*", false), Vec::<u64>::new(), "another scope");
+        assert_eq!(add("shop", "a.*", false), Vec::<u64>::new(), "a rule of another scope was replaced");
         assert_eq!(add("", "a.*", true), [1]);
-        assert_eq!(add("", "a.*", false), Vec::<u64>::new(), "the kept rule applies again after a restart");
+        assert_eq!(add("", "a.*", false), Vec::<u64>::new(), "a rule that is not kept replaced a kept one");
         assert_eq!(add("", "a.*", false), [4]);
         assert_eq!(add("", "a.*", true), [3, 5]);
         assert_eq!(rules.iter().map(|rule| rule.id).collect::<Vec<_>>(), [2, 6]);

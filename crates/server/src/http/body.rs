@@ -168,7 +168,11 @@ mod tests {
         }
         assert_eq!(receive().await.unwrap_err().status, 503);
         let part = bodies.pop().unwrap().slice(3..7);
-        assert_eq!(receive().await.unwrap_err().status, 503, "the body still holds a part of the budget");
+        assert_eq!(
+            receive().await.unwrap_err().status,
+            503,
+            "accepted although a body still holds its part of the budget"
+        );
         drop(part);
         assert!(receive().await.is_ok());
     }

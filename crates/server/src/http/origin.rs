@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(data(&[("sec-fetch-site", site)]), expect, "{site}");
             assert!(
                 asks(Reach::Page, &Method::GET, &[("sec-fetch-site", site)]),
-                "a link to the page: {site}"
+                "a link to the page was refused: {site}"
             );
         }
         assert!(!asks(Reach::Page, &Method::POST, &[("sec-fetch-site", "cross-site")]));

@@ -166,7 +166,11 @@ mod tests {
             written.unwrap();
             tokio::time::sleep(time_max * 10).await;
         }
-        assert!(paced.blocked >= time_max / 2, "{:?} of {time_max:?}", paced.blocked);
+        assert!(
+            paced.blocked >= time_max / 2,
+            "the peer blocked for only {:?} of {time_max:?}",
+            paced.blocked
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -126,7 +126,7 @@ fn executions() -> Batch {
 }
 
 #[tokio::test]
-async fn requests_that_wait_keep_no_series() {
+async fn waiting_requests_do_not_hold_series() {
     let busy = Busy::start(samples(), |_| {}).await;
     let known = busy.app.store_of_tests().find(Kind::Sample, &[Matcher::equal("__name__", "m")]);
     let users = || known.iter().map(|(_, labels)| Arc::strong_count(labels)).sum::<usize>();
@@ -176,7 +176,12 @@ async fn waiting_analyses_release_their_permits() {
     // One request more than there are permits, so that the test fails if a waiting request keeps its permit.
     for _ in 0..=ANALYSES_MAX {
         waiting.push(busy.ask_until_it_waits(CALL_TREE).await);
-        assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX], "while {} wait", waiting.len());
+        assert_eq!(
+            busy.free(),
+            [0, QUERIES_MAX, ANALYSES_MAX],
+            "free permits while {} requests wait",
+            waiting.len()
+        );
     }
     let left = waiting.pop().unwrap();
     left.abort();
@@ -185,7 +190,7 @@ async fn waiting_analyses_release_their_permits() {
     for waiting in waiting {
         check_call_tree(waiting.await.unwrap());
     }
-    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "after all requests");
+    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "free permits after all requests");
 }
 
 #[tokio::test]

@@ -116,6 +116,6 @@ mod tests {
         let _next = turn(&turns).await.unwrap();
         assert_eq!(cancelled.with([]).get(), 1);
         assert_eq!(watched(asked(&cancelled), (), |_| Ok(7)).await.unwrap(), 7);
-        assert_eq!(cancelled.with([]).get(), 1, "an answered query does not count as cancelled");
+        assert_eq!(cancelled.with([]).get(), 1, "an answered query was counted as cancelled");
     }
 }

@@ -46,7 +46,7 @@ mod tests {
             let length = u32::from_le_bytes(*method);
             assert!(length > FRAME_BODY_BYTES_MAX, "{method:?}");
             assert!(is_request(&Error::FrameTooLong { length, offset: 0 }));
-            assert!(!is_request(&Error::FrameTooLong { length, offset: 12 }), "after a frame");
+            assert!(!is_request(&Error::FrameTooLong { length, offset: 12 }), "found after a frame");
         }
         for other in [*b"GETX", *b"get ", *b"SSH-", [0x16, 3, 1, 2]] {
             let length = u32::from_le_bytes(other);

@@ -96,7 +96,7 @@ mod tests {
         let first = frames.turn().await.unwrap();
         tokio::time::sleep(10 * TURN_TIME).await;
         let mut lost = Box::pin(frames.lost(&first));
-        assert!(lost.as_mut().now_or_never().is_none(), "no other connection waits");
+        assert!(lost.as_mut().now_or_never().is_none(), "a turn was lost although no other connection waits");
         let second = frames.turn();
         tokio::pin!(second);
         assert!(second.as_mut().now_or_never().is_none());
@@ -108,6 +108,6 @@ mod tests {
         let third = frames.turn();
         tokio::pin!(third);
         assert!(third.as_mut().now_or_never().is_none());
-        assert!(frames.lost(&second).now_or_never().is_none(), "the second turn has just begun");
+        assert!(frames.lost(&second).now_or_never().is_none(), "a turn was lost right after its begin");
     }
 }

@@ -65,11 +65,17 @@ mod tests {
     async fn long_lists_of_many_agents_share_a_memory_budget() {
         let lists = Lists::default();
         let mut permits: Vec<_> = (0..16).map(|_| lists.permit(1 << 20).now_or_never().unwrap()).collect();
-        assert!(lists.permit(1 << 20).now_or_never().is_none(), "64 MiB are in use");
-        assert!(lists.permit(100).now_or_never().is_some(), "a short list needs no memory");
+        assert!(
+            lists.permit(1 << 20).now_or_never().is_none(),
+            "a list got a permit although 64 MiB are in use"
+        );
+        assert!(lists.permit(100).now_or_never().is_some(), "a short list must not wait for memory");
         permits.pop();
         assert!(lists.permit(1 << 20).now_or_never().is_some());
         drop(permits);
-        assert!(lists.permit(usize::MAX / 8).now_or_never().is_some(), "a list takes at most the budget");
+        assert!(
+            lists.permit(usize::MAX / 8).now_or_never().is_some(),
+            "a list must take at most the whole budget"
+        );
     }
 }

@@ -490,7 +490,12 @@ mod tests {
                     Records::Entries(read) => entries += read.len() as u64,
                 }
             }
-            assert!(got == expect, "{} samples of {}", got.len(), expect.len());
+            assert!(
+                got == expect,
+                "{} samples were read, and differ from the {} expected ones",
+                got.len(),
+                expect.len()
+            );
             assert_eq!(entries, u64::from(range.contains(5)));
             totals.series += entries;
             totals.entries = reader.totals.entries;

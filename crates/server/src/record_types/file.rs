@@ -14,7 +14,7 @@ use super::form::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
 use crate::versioned;
 
 const VERSION: u32 = 1;
-/// Name of the file, and the newest version that this program reads.
+/// Name of the file, and the only version that this program reads.
 pub const NAME: (&str, u32) = ("record_types.json", VERSION);
 
 #[derive(Clone, Debug)]
@@ -158,7 +158,10 @@ mod tests {
     fn the_golden_file_matches_the_format() {
         let golden = include_str!("../../../../testdata/record_types/version-1.json");
         let described = include_str!("../../../../docs/format/record_types.md");
-        assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
+        assert!(
+            described.contains(&format!("```json\n{golden}```")),
+            "the example in the documentation is not the golden file"
+        );
         let fields = [(FieldType::Text, "customer", ""), (FieldType::F64, "größe", "EUR")];
         let forms = vec![form("shop_order_placed", &fields)];
         let directory = tempfile::tempdir().unwrap();

@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(refusals.due(begun + EVERY - Duration::from_nanos(1)), None);
         }
         assert_eq!(refusals.due(begun + EVERY), Some((3, refusal(4))));
-        assert_eq!(refusals.due(begun + 3 * EVERY), None, "no refusal since the last line");
+        assert_eq!(refusals.due(begun + 3 * EVERY), None, "a line was due without a new refusal");
         refusals.add(refusal(5));
         assert_eq!(refusals.due(begun + 3 * EVERY), Some((1, refusal(5))));
     }

@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(seen != path.display().to_string(), is_copied, "{seen}");
             if is_copied {
                 assert_eq!(fs::read(&seen).unwrap(), fs::read(&path).unwrap());
-                assert_eq!(jar(&path, &process).unwrap(), seen, "the copy is reused");
+                assert_eq!(jar(&path, &process).unwrap(), seen, "the copy was not reused");
                 fs::write(&seen, "something else").unwrap();
                 let said = jar(&path, &process).unwrap_err().to_string();
                 assert!(said.contains(&format!("{seen} exists, and is not this agent")), "{said}");

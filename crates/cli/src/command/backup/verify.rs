@@ -59,7 +59,8 @@ fn hint(faults: &[Fault]) -> &'static str {
         "some objects or records could not be read: remove the cause (permissions, disk), do not remove the files, and verify again"
     } else if faults.iter().any(is_damaged) {
         "remove the damaged objects: the next backup writes each one again if the data directory still has the same file; \
-         else the named backups cannot be restored, and their records can be removed"
+         else the named backups cannot be restored, and their records can be removed; if an object cannot be opened or \
+         read, check its permissions and the disk first"
     } else if faults.iter().any(|fault| fault.is_absent) {
         "the next backup writes a missing object again if the data directory still has the same file; else the named \
          backups cannot be restored, and their records can be removed"

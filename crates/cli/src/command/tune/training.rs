@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_times_the_last_sample_is_kept() {
+    fn of_samples_with_the_same_time_the_last_is_kept() {
         let sample = |at, value| Sample { at, value: Value::I64(value) };
         let (at, values) = columns(vec![sample(2, 1), sample(1, 2), sample(2, 3)], TimeRange::ALL);
         assert_eq!(at, [1, 2]);

@@ -283,7 +283,7 @@ async fn the_limit_of_a_token_on_samples_refuses_the_same_questions_with_and_wit
         let model = Model::limited(seed, Policies::default(), Some(samples_max)).await;
         let (uses, of_model) = compare_all(model).await;
         (found, refused, all) = (found + uses[0], refused + of_model, all + 300);
-        assert_eq!(uses[1], 0, "kept and computed steps are not combined");
+        assert_eq!(uses[1], 0, "kept and computed steps were combined");
     }
     assert!(found > 10 && refused > 30 && refused < all - 30, "{found} hits, {refused} of {all} refused");
 }
@@ -369,7 +369,7 @@ async fn large_hits_are_written_with_a_permit() {
             assert_eq!(body(response).await, first);
         }
     }
-    assert_eq!(model.uses(), [2, 1, 1], "the second question has one more step");
+    assert_eq!(model.uses(), [2, 1, 1], "all steps must be found twice, and all but one step once");
     model.store.close().await.unwrap();
 }
 
@@ -395,7 +395,7 @@ async fn a_clock_that_is_set_back_shows_no_dropped_samples() {
     model.store.sweep().await.unwrap();
     model.clock.set(now * SECOND);
     let without = model.ask(panel, now, false).await;
-    assert_ne!(without, first, "samples were dropped");
+    assert_ne!(without, first, "dropped samples are in the answer");
     assert_eq!(model.ask(panel, now, true).await, without);
     model.store.close().await.unwrap();
 }
@@ -425,7 +425,7 @@ async fn downsampled_samples_between_the_windows_are_noted() {
     model.store.merge_all().await.unwrap();
     for (query, first) in queries.iter().zip(first) {
         let without = model.get("query_range", query, &not_cached).await;
-        assert_ne!(without, first, "{query}: there is a note");
+        assert_ne!(without, first, "{query}: the answer has no note");
         for _ in 0..2 {
             assert_eq!(model.get("query_range", query, &times).await, without, "{query}");
         }
@@ -451,7 +451,7 @@ async fn a_chunk_that_spans_the_range_counts_for_the_limit_of_a_token() {
     append(vec![now - 6 * HOUR + 1]).await;
     append((now..now + 100).collect()).await;
     assert_eq!(model.ask(panel, end, true).await.0, StatusCode::OK);
-    assert_eq!(model.uses()[0], 1, "nothing of the range has changed");
+    assert_eq!(model.uses()[0], 1, "nothing in the range has changed, so the cache must be used");
     model.store.flush().await.unwrap();
     let without = model.ask(panel, end, false).await;
     assert_eq!(without.0, StatusCode::UNPROCESSABLE_ENTITY);
@@ -496,7 +496,7 @@ fn keep(cache: &ResultCache, key: &Key, points: usize) {
 }
 
 #[test]
-fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
+fn memory_is_bounded_and_the_longest_unused_result_is_evicted_first() {
     const POINTS: usize = 1_000;
     let metrics = Metrics::default();
     let bytes_of_one = key("1").bytes() + extent::bytes(&with_points(POINTS));
@@ -506,20 +506,20 @@ fn memory_is_bounded_and_the_query_that_is_unused_longest_leaves_first() {
     for text in ["1", "2", "3", "4"] {
         keep(&cache, &key(text), POINTS);
     }
-    assert!(["1", "2", "3", "4"].iter().all(|text| is_kept(text)), "the limit is not exceeded");
+    assert!(["1", "2", "3", "4"].iter().all(|text| is_kept(text)), "a result was evicted below the limit");
     assert!(is_kept("1"));
     keep(&cache, &key("5"), POINTS);
     assert_eq!(["1", "2", "3", "4", "5"].map(is_kept), [true, false, true, true, true]);
-    assert_eq!(not_kept(), 0, "a quarter of the memory");
+    assert_eq!(not_kept(), 0, "a result of a quarter of the memory was not kept");
     keep(&cache, &key("1"), POINTS + 1);
-    assert!(!is_kept("1"), "more than a quarter of the memory");
+    assert!(!is_kept("1"), "a result of more than a quarter of the memory was kept");
     assert_eq!(not_kept(), 1);
     assert_eq!(metrics.cache.evictions.with([]).get(), 1);
     assert_eq!(metrics.cache.bytes.with([]).get(), i64::try_from(3 * bytes_of_one).unwrap());
 }
 
 #[test]
-fn results_are_kept_for_one_selector_and_one_limit() {
+fn a_kept_result_is_found_only_with_the_same_key() {
     let cache = ResultCache::new(1 << 20, &Metrics::default());
     keep(&cache, &key("a"), 1);
     let others = [
