@@ -36,6 +36,7 @@ mod top;
 mod trace;
 
 pub use calltree::{CallTree, CallTreeNode, calltree};
+pub use durations::QUANTILE_ERROR;
 pub use fold::{Fold, Scope, over};
 pub use found::{Match, TraceSummary};
 pub use graph::{Graph, GraphEdge, GraphNode, Graphing, Level};
