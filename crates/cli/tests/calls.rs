@@ -77,6 +77,46 @@ fn operations_and_traces_of_a_fleet_have_the_figures_of_its_calls() {
     assert!(clients.iter().all(|row| row["self_ns"].is_null()), "summaries are used: {clients:?}");
     let refused = server.get(&format!("/api/operations?{long}&exact=1"));
     assert_eq!(refused.status, 400);
+    check_series(&server, &expected);
+}
+
+/// Compares the series of calls with the figures of the calls.
+fn check_series(server: &Server, expected: &Figures) {
+    let end = START_S + 700;
+    let asked = |query: &str| {
+        let escaped: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let answer = server.get(&format!("/api/v1/query?query={escaped}&time={end}")).json();
+        answer["data"]["result"].as_array().unwrap_or_else(|| panic!("{query}: {answer}")).clone()
+    };
+    let value = |row: &Value| row["value"][1].as_str().unwrap().parse::<f64>().unwrap();
+    let of_operations = |query: &str| -> BTreeMap<(String, String), f64> {
+        let rows = asked(&format!("sum by (service, operation) ({query})"));
+        let name = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
+        rows.iter().map(|row| ((name(row, "service"), name(row, "operation")), value(row))).collect()
+    };
+    let figures = |index: usize, unit: f64| -> BTreeMap<(String, String), f64> {
+        expected.iter().map(|(key, figures)| (key.clone(), figures[index] as f64 / unit)).collect()
+    };
+    for (query, figures) in [
+        ("calls_total", figures(0, 1.0)),
+        ("call_errors_total", figures(1, 1.0)),
+        ("call_duration_seconds_count", figures(0, 1.0)),
+        ("call_duration_seconds_bucket{le=\"+Inf\"}", figures(0, 1.0)),
+    ] {
+        assert_eq!(of_operations(query), figures, "{query}");
+    }
+    for (key, seconds) in of_operations("call_duration_seconds_sum") {
+        assert!((seconds - figures(2, 1e9)[&key]).abs() < 1e-6, "{key:?}: {seconds}");
+    }
+    // PromQL extrapolates the increase to the end of the window, by less than a minute of twenty.
+    let calls = expected.values().map(|figures| figures[0]).sum::<u64>() as f64;
+    let increase = value(&asked("sum(increase(calls_total[20m]))")[0]);
+    assert!((calls..calls * 1.06).contains(&increase), "{increase} of {calls}");
+    let quantiles =
+        asked("histogram_quantile(0.5, sum by (le) (rate(call_duration_seconds_bucket[10m]))) > 0");
+    assert_eq!(quantiles.len(), 1);
+    let names = server.get("/api/v1/label/__name__/values").json();
+    assert!(names["data"].as_array().unwrap().contains(&"calls_total".into()), "{names}");
 }
 
 /// The figures of the operations in an answer.

@@ -2,6 +2,7 @@
 //! file is data.
 
 mod awaited;
+mod counters;
 mod laws;
 mod limits;
 mod notation;
