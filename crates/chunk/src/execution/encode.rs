@@ -8,7 +8,7 @@ use super::row::Row;
 use super::times::{Contexts, Size, group};
 use crate::builder::Builder;
 use crate::header::Tables;
-use crate::{Encoding, Role, codec, filter, verify};
+use crate::{Encoding, Role, codec, filter, summary, verify};
 
 /// Encodes the segments of a block in order.
 ///
@@ -34,6 +34,9 @@ pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Ve
     put_times(&mut builder, block);
     put_values(&mut builder, block);
     builder.filters(filter::build(block));
+    if let Some(summary) = summary::summary(block) {
+        builder.summary(summary::encode(&summary, encoding));
+    }
     let tables = Tables {
         segments: block.len(),
         operations: block.operations.items().len(),

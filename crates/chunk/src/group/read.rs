@@ -51,6 +51,7 @@ pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> 
         members,
         tables: None,
         filters: None,
+        summary: None,
         columns: vec![],
         bytes,
     })

@@ -102,6 +102,8 @@ kinds! {
         "restore the file from a backup, or use tacho repair to keep the rest"
     FiltersWrong "filters-wrong" Damage Nothing
         "nothing is lost, but searches by an id may miss the chunk: tacho repair writes its filters again"
+    SummaryWrong "summary-wrong" Damage Nothing
+        "nothing is lost, answers are computed from the calls: tacho repair writes the summary again"
     KeyWrong "key-wrong" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
     SeriesUnknown "series-unknown" Damage Records

@@ -56,6 +56,11 @@ impl Mask {
     pub const fn hides(&self, generation: u64, at: Timestamp) -> bool {
         generation <= self.through && self.range.contains(at)
     }
+
+    /// Whether a record of this generation and range may be masked.
+    pub const fn may_hide(&self, generation: u64, range: &TimeRange) -> bool {
+        generation <= self.through && self.range.overlaps(range)
+    }
 }
 
 /// All pending deletions.

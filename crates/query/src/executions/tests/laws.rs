@@ -143,7 +143,7 @@ proptest! {
                 (&n.service, &n.operation) == (&operation.service, &operation.operation)
             };
             let node = graph.nodes.iter().find(same).expect("each operation must be a node");
-            prop_assert_eq!((node.total_ns, node.self_ns), (operation.total_ns, operation.self_ns));
+            prop_assert_eq!((node.total_ns, node.self_ns), (operation.total_ns, operation.self_ns.unwrap()));
         }
     }
 
