@@ -222,7 +222,7 @@ impl Header {
         first.fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
-    /// Appends the header of entries or executions, from `count` to the last column.
+    /// Appends the header of entries or executions, with the descriptions of its filters and its summary.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
         out.extend_from_slice(&self.start.to_le_bytes());
