@@ -200,7 +200,7 @@ impl Log {
 
 /// The times of the samples of a batch: late ones, if there are any, and all others.
 pub fn times(arrival: &Arrival) -> impl Iterator<Item = TimeRange> {
-    let all = || arrival.samples().flat_map(|(_, series)| series.samples.iter().map(|sample| sample.at));
+    let all = || arrival.all_samples().map(|sample| sample.at);
     let newest = all().max();
     let recent = newest.map_or(Timestamp::MIN, |newest| newest.saturating_sub(LATE_NS));
     let (mut late, mut others) = (None, None);

@@ -5,7 +5,7 @@
 //!   pairs.rs      number of a pair -> name, value   labels.rs       series -> its labels
 //!   postings.rs   label, value -> numbers           select.rs       matchers -> numbers
 //!   bitmap.rs     sets of numbers in a selection    cardinality.rs  cost of labels
-//!   admission.rs  limits on new series
+//!   admission.rs  limits on new series              spellings.rs    text of a sender -> number
 //! ```
 //! The index is in memory. It is loaded from the Series table when a store is opened (`recover.rs`), and extended when a
 //! batch contains a new series (`commit.rs`).
@@ -19,6 +19,7 @@ mod numbers;
 mod pairs;
 mod postings;
 mod select;
+mod spellings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use groups::{Group, GroupNumber, Place};
 pub use labels::{SERIES_AT_ONCE, labels_of_all};
 pub use numbers::{Numbers, SeriesNumber, as_number, id_at};
 pub use select::{find, select, select_any};
+pub use spellings::{Finder, Learned, Spellings, learn};
 
 use bitmap::Bitmap;
 use groups::Groups;
@@ -108,8 +110,9 @@ pub struct Index {
     /// Series of each kind, in the order of [`Kind::ALL`].
     kinds: [Bitmap; 3],
     counts: [usize; 3],
-    /// Estimated memory, bytes. Updated when series are added or removed.
+    /// Estimated memory without `spellings`, bytes. Updated when series are added or removed.
     bytes: usize,
+    spellings: Spellings,
 }
 
 /// Memory of a series with this number of labels, without new names and values.
@@ -124,8 +127,18 @@ impl Index {
     }
 
     /// Estimated memory of the index, bytes. [`Bounds::bytes_max`] limits it.
-    pub const fn bytes(&self) -> usize {
-        self.bytes
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.spellings.bytes()
+    }
+
+    /// The texts by which senders name the series of samples.
+    pub const fn spellings(&self) -> &Spellings {
+        &self.spellings
+    }
+
+    /// Whether the index has this series with samples.
+    pub fn has_samples(&self, number: SeriesNumber) -> bool {
+        self.series.get(number as usize).is_some_and(|series| series.kinds.has(Kind::Sample))
     }
 
     /// Number of series by kind, in the order of [`Kind::ALL`].
@@ -256,6 +269,9 @@ impl Index {
         series.persisted.take(kind);
         if series.kinds.has(kind) {
             series.kinds.take(kind);
+            if kind == Kind::Sample {
+                self.spellings.forget(number);
+            }
             of_kind_mut(&mut self.kinds, kind).take(number);
             *of_kind_mut(&mut self.counts, kind) -= 1;
             if self.series(number).kinds == Kinds::default() {

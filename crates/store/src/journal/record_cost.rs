@@ -14,9 +14,9 @@ const SHORT: usize = 5;
 const LONG: usize = 10;
 /// A sample of a series whose values have one type: its time and its value. If the types differ, each sample may begin a block.
 const SAMPLE: usize = LONG + 8;
-const SAMPLE_WITH_BLOCK: usize = 2 + 4 * LONG;
+pub const SAMPLE_MAX: usize = 2 + 4 * LONG;
 /// The definition of a series without its labels, and the heads of its block and its column.
-const SERIES: usize = 64;
+pub const SERIES: usize = 64;
 
 /// A series without its records.
 pub fn of_series(labels: &Labels) -> usize {
@@ -27,7 +27,7 @@ pub fn of_series(labels: &Labels) -> usize {
 pub fn of_sample(samples: &[Sample]) -> usize {
     let is_one_type =
         samples.windows(2).all(|pair| matches!(pair, [a, b] if a.value.value_type() == b.value.value_type()));
-    if is_one_type { SAMPLE } else { SAMPLE_WITH_BLOCK }
+    if is_one_type { SAMPLE } else { SAMPLE_MAX }
 }
 
 pub fn of_entry(entry: &Entry) -> usize {
@@ -81,9 +81,10 @@ mod tests {
     /// Checks that the batch takes no more than its bound, and more than a third of it.
     fn check(batch: Batch) {
         let arrival = Arrival::new(Arc::new(batch), None);
-        let (mut out, bound) = (Vec::new(), Cost::of(&arrival).record);
+        let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);
         Encoder::default().encode(&arrival, u64::MAX, &mut out).unwrap();
         let rest = RECORD_BYTES_MAX - BATCH_COST_MAX;
+        assert!(bound <= Cost::of(&arrival).record);
         assert!(out.len() <= bound + rest && out.len() > bound / 3, "{} bytes, bound {bound}", out.len());
     }
 
