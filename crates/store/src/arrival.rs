@@ -193,6 +193,11 @@ impl Arrival {
         Self { origin, batch, known: Arc::default() }
     }
 
+    /// Wraps the records of a journal.
+    pub fn replayed(batch: Batch, known: KnownSamples, origin: Option<Origin>) -> Self {
+        Self { origin, batch: Arc::new(batch), known: Arc::new(known) }
+    }
+
     /// The records with labels and those of known series, for a new division into batches.
     pub fn into_parts(self) -> (Arc<Batch>, Arc<KnownSamples>) {
         (self.batch, self.known)

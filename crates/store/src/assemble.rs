@@ -121,7 +121,7 @@ impl State {
             clock: Arc::new(clock),
             space,
             generations,
-            index: Arc::new(recovered.index),
+            index: recovered.index,
             in_flight: Arc::default(),
             sessions: Arc::new(Guarded::new(recovered.sessions)),
             metadata: Arc::new(Metadata::new(recovered.stored)),

@@ -188,7 +188,9 @@ impl Index {
 
     /// Adds a series, or adds a kind to a known series. `id` must be the id of `labels`.
     pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Labels) -> SeriesNumber {
-        self.add_with(kind, id, |index| index.add_new(id, labels.iter()))
+        let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels.iter()));
+        self.add_kind(kind, number);
+        number
     }
 
     /// Like [`Index::add`], without making [`Labels`] of valid canonical bytes. A start needs no `Labels`.
@@ -196,28 +198,39 @@ impl Index {
     /// # Errors
     /// The bytes are not canonical labels.
     pub fn add_canonical(&mut self, kind: Kind, canonical: &[u8]) -> Result<SeriesNumber, LabelError> {
-        let mut pairs = Vec::with_capacity(PAIRS_USUAL);
-        let Some(id) = Labels::split_canonical(canonical, &mut pairs) else {
-            let labels = Labels::from_canonical(canonical)?;
-            return Ok(self.add(kind, labels.id(), &labels));
-        };
-        Ok(self.add_with(kind, id, |index| index.add_new(id, pairs.iter().copied())))
+        let number = self.add_without_kind(canonical)?;
+        self.add_kind(kind, number);
+        Ok(number)
     }
 
-    fn add_with(
-        &mut self,
-        kind: Kind,
-        id: SeriesId,
-        add_new: impl FnOnce(&mut Self) -> SeriesNumber,
-    ) -> SeriesNumber {
-        let number = self.number(id).unwrap_or_else(|| add_new(self));
+    /// Adds a series that has no records yet. Its kinds are added with its records, or [`Index::forget_unused`] removes it.
+    ///
+    /// # Errors
+    /// The bytes are not canonical labels.
+    pub fn add_without_kind(&mut self, canonical: &[u8]) -> Result<SeriesNumber, LabelError> {
+        let mut pairs = Vec::with_capacity(PAIRS_USUAL);
+        if let Some(id) = Labels::split_canonical(canonical, &mut pairs) {
+            return Ok(self.number(id).unwrap_or_else(|| self.add_new(id, pairs.iter().copied())));
+        }
+        let labels = Labels::from_canonical(canonical)?;
+        Ok(self.number(labels.id()).unwrap_or_else(|| self.add_new(labels.id(), labels.iter())))
+    }
+
+    /// Adds a kind to a series of the index.
+    pub fn add_kind(&mut self, kind: Kind, number: SeriesNumber) {
         let series = self.series_mut(number);
         if !series.kinds.has(kind) {
             series.kinds.add(kind);
             of_kind_mut(&mut self.kinds, kind).insert(number);
             *of_kind_mut(&mut self.counts, kind) += 1;
         }
-        number
+    }
+
+    /// Removes a series that has no records.
+    pub fn forget_unused(&mut self, number: SeriesNumber) {
+        if self.series(number).kinds == Kinds::default() && self.number(self.id(number)) == Some(number) {
+            self.forget(number);
+        }
     }
 
     fn add_new<'a>(
