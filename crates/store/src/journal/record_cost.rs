@@ -16,7 +16,7 @@ const LONG: usize = 10;
 const SAMPLE: usize = LONG + 8;
 pub const SAMPLE_MAX: usize = 2 + 4 * LONG;
 /// The definition of a series without its labels, and the heads of its block and its column.
-const SERIES: usize = 64;
+pub const SERIES: usize = 64;
 
 /// A series without its records.
 pub fn of_series(labels: &Labels) -> usize {
@@ -85,6 +85,7 @@ mod tests {
         let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);
         Encoder::default().encode(&arrival, u64::MAX, &mut out).unwrap();
         let rest = RECORD_BYTES_MAX - BATCH_COST_MAX;
+        assert!(bound <= Cost::of(&arrival).record);
         assert!(out.len() <= bound + rest && out.len() > bound / 3, "{} bytes, bound {bound}", out.len());
     }
 
