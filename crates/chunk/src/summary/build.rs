@@ -16,7 +16,7 @@ use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 /// A block with fewer calls has no summary: it is read almost as fast as a summary.
 const CALLS_MIN: usize = 256;
 /// Wanted mean number of calls per point. Shorter slots would take many bytes per call.
-const CALLS_PER_POINT: usize = 24;
+const CALLS_PER_POINT: usize = 6;
 
 const MINUTE_NS: i64 = SLOTS_S[0] * SECOND_NS;
 /// Bits of a bucket in a number.
