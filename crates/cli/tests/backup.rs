@@ -121,6 +121,25 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
 }
 
 #[test]
+fn each_printed_time_of_a_backup_selects_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    json(&["backup", "create", text(&data), text(&at)]);
+    let newest = json(&["backup", "create", text(&data), text(&at)]);
+    let id = newest["id"].as_str().unwrap();
+    let (_, table, _) = run(&["backup", "list", text(&at)]);
+    let row = table.lines().find(|row| row.starts_with(id)).unwrap();
+    let listed = json(&["backup", "list", text(&at)]);
+    let listed = listed["backups"].as_array().unwrap().iter().find(|backup| backup["id"] == id).unwrap();
+    for time in [row.split_whitespace().nth(1).unwrap(), listed["time"].as_str().unwrap()] {
+        let restored = json(&["restore", text(&at), text(&out), "--at", time]);
+        assert_eq!(restored["id"], id, "--at {time}: {table}");
+        fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
 fn verify_and_prune_report_their_results() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
