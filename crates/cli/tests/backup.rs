@@ -347,6 +347,48 @@ fn a_running_server_is_backed_up_without_a_stop() {
 }
 
 #[test]
+fn a_running_server_is_backed_up_like_a_directory_at_rest() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, outside] = ["data", "repository", "outside"].map(|name| place.path().join(name));
+    let server = Server::start(&data);
+    write(&server, "", 0..10);
+    let url = server.url();
+    let create = ["backup", "create", text(&data), text(&at), "--server", &url];
+    // Entries that are not copied are named.
+    fs::write(&outside, "secret").unwrap();
+    fs::write(data.join("foo.txt"), "").unwrap();
+    fs::create_dir(data.join("sub")).unwrap();
+    symlink(&outside, data.join("link")).unwrap();
+    let warnings = |stderr: &str| -> Vec<String> {
+        let mut warnings: Vec<String> = stderr.lines().map(str::to_owned).collect();
+        warnings.sort();
+        warnings
+    };
+    let (code, _, stderr) = run(&create);
+    assert_eq!(code, Some(0), "{stderr}");
+    let expected = ["foo.txt", "link", "sub"];
+    let expected = expected
+        .map(|name| format!("warning: {name} is not a file of a data directory, and not in the backup"));
+    let live = warnings(&stderr);
+    assert_eq!(live, expected);
+    // A symbolic link is refused by the command, and by the server.
+    symlink(&outside, data.join("probes.json")).unwrap();
+    let (code, refused) = failure(&create);
+    assert_eq!(code, 1);
+    assert!(refused.contains("file is a symbolic link: replace it by a copy"), "{refused}");
+    let answer = server.post("/api/v1/admin/snapshots", &[], b"");
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("file is a symbolic link: replace it by a copy"), "{}", answer.text());
+    assert_eq!(fs::read_dir(data.join("snapshots")).unwrap().count(), 0);
+    // At rest, the messages are the same.
+    assert_eq!(server.stop().code(), Some(0));
+    let create = ["backup", "create", text(&data), text(&at)];
+    assert_eq!(failure(&create), (code, refused));
+    fs::remove_file(data.join("probes.json")).unwrap();
+    assert_eq!(warnings(&run(&create).2), live);
+}
+
+#[test]
 fn snapshots_are_bounded_keep_removed_files_and_are_removed_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");

@@ -56,7 +56,8 @@ impl Create {
             Ok(source) => self.save(&repository, &source, &|| stop.check())?,
             Err(error) if error.kind() == ErrorKind::Locked => {
                 let client = Arc::new(self.server.client()?);
-                let snapshot = Snapshot::take(&runtime, client, &self.dir, &stop)?;
+                let ignored = Source::ignored_in(&self.dir).map_err(|e| ask::unreadable(&self.dir, &e))?;
+                let snapshot = Snapshot::take(&runtime, client, (&self.dir, ignored), &stop)?;
                 let saved = self.save(&repository, &snapshot.source, &|| {
                     stop.check()?;
                     snapshot.lease.check()
@@ -137,7 +138,13 @@ struct Lease {
 }
 
 impl Snapshot {
-    fn take(runtime: &Runtime, client: Arc<Client>, data: &Path, stop: &Stop) -> Result<Self, Failure> {
+    /// Takes a snapshot of the server of the directory `data`. `ignored` are the names in it that a backup ignores.
+    fn take(
+        runtime: &Runtime,
+        client: Arc<Client>,
+        (data, ignored): (&Path, Vec<String>),
+        stop: &Stop,
+    ) -> Result<Self, Failure> {
         let answer = request(runtime, &client, stop).map_err(|failure| {
             failure.within(&format!("a server uses {}, and makes no snapshot", data.display()))
         })?;
@@ -156,7 +163,10 @@ impl Snapshot {
             return Err(Failure::new(message).hint("name the server of this directory with --server"));
         }
         match source(&directory, answer) {
-            Ok(source) => Ok(Self { source, lease }),
+            Ok(mut source) => {
+                source.ignored = ignored;
+                Ok(Self { source, lease })
+            }
             Err(failure) => {
                 lease.release(runtime);
                 Err(failure)
