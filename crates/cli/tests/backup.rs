@@ -249,6 +249,24 @@ fn wrong_places_are_refused_before_anything_is_written() {
         assert!(stderr.contains("is not a backup repository: it has no repository.json"), "{stderr}");
     }
     assert!(!at.exists());
+    // A restore.
+    json(&["backup", "create", text(&data), text(&at)]);
+    symlink(&at, place.path().join("also")).unwrap();
+    for (inside, of) in [
+        ("data/drill", "the data directory "),
+        ("data/chunks/a/b", "the data directory "),
+        ("link/drill", "the data directory "),
+        ("repository/drill", "the repository "),
+        ("also/objects/drill", "the repository "),
+    ] {
+        let inside = place.path().join(inside);
+        let (code, stderr) = failure(&["restore", text(&at), text(&inside)]);
+        assert_eq!(code, 2);
+        let expected = format!("error: {} is inside of {of}{}", text(&inside), text(place.path()));
+        assert!(stderr.starts_with(&expected), "{stderr}");
+        assert!(!inside.exists());
+    }
+    assert!(!data.join("chunks/a").exists());
 }
 
 #[test]

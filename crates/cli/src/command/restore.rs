@@ -1,6 +1,6 @@
 //! `tacho restore`: restores a backup into a new directory, and checks it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tacho_api::{time, units};
@@ -45,6 +45,7 @@ pub struct Restore {
 
 impl Restore {
     pub fn run(self) -> Result<(), Failure> {
+        check_apart(&self.to, &self.repository)?;
         let repository = existing(&self.repository)?;
         let record = chosen(&repository, self.at.as_deref())?;
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
@@ -98,6 +99,22 @@ impl Restore {
             units::counted(record.files.len() as u64, "file", "files"),
             findings::counted(&report.findings),
         );
+    }
+}
+
+/// Refuses a place inside of the repository, which would become part of it, and a place inside of a data directory, where a server
+/// would find it.
+fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
+    let refused = |of: String| {
+        let message = format!("{} is inside of {of}", to.display());
+        Err(Failure::usage(message).hint("restore to a directory outside of it"))
+    };
+    if !repository.contains("://") && ask::is_inside(to, Path::new(repository)) {
+        return refused(format!("the repository {repository}"));
+    }
+    match ask::data_directory_around(to) {
+        Some(data) => refused(format!("the data directory {}", data.display())),
+        None => Ok(()),
     }
 }
 
