@@ -6,8 +6,10 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use filled::{directory, fill, in_runtime};
 use serde_json::Value;
@@ -404,6 +406,33 @@ fn a_running_server_is_backed_up_like_a_directory_at_rest() {
     assert_eq!(failure(&create), (code, refused));
     fs::remove_file(data.join("probes.json")).unwrap();
     assert_eq!(warnings(&run(&create).2), live);
+}
+
+#[test]
+fn a_backup_that_waits_for_other_snapshots_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at] = ["data", "repository"].map(|name| place.path().join(name));
+    let server = Server::start(&data);
+    let path = "/api/v1/admin/snapshots";
+    let [id, _] = [(), ()].map(|()| {
+        let made = server.post(path, &[], b"").json();
+        made["data"]["id"].as_str().unwrap().to_owned()
+    });
+    let left = server.get(path).json()["data"]["snapshots"][0]["lease_seconds"].as_u64();
+    assert!(left <= Some(60) && left.is_some(), "{left:?}");
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(["backup", "create", text(&data), text(&at), "--server", &server.url()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // If the command prints nothing until it ends, the leases of the snapshots have ended.
+    let mut line = String::new();
+    let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("waiting until 2") && line.contains(": 2 snapshots exist"), "{line:?}");
+    assert!(line.contains("if their backups were killed, the first snapshot ends at 2"), "{line:?}");
+    server.request("DELETE", &format!("{path}/{id}"), &[], b"");
+    assert_eq!(waiting.wait().unwrap().code(), Some(0));
 }
 
 #[test]

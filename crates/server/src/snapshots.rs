@@ -133,9 +133,12 @@ impl Snapshots {
         true
     }
 
-    /// The ids of the snapshots, and when they were made.
-    pub fn list(&self) -> Vec<(String, Timestamp)> {
-        self.leases().iter().map(|lease| (lease.id.clone(), lease.begun)).collect()
+    /// The ids of the snapshots, when they were made, and the rest of their leases.
+    pub fn list(&self) -> Vec<(String, Timestamp, Duration)> {
+        let now = Instant::now();
+        let shown =
+            |lease: &Lease| (lease.id.clone(), lease.begun, lease.until.saturating_duration_since(now));
+        self.leases().iter().map(shown).collect()
     }
 
     async fn expire(self: Arc<Self>, id: String) {

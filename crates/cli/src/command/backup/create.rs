@@ -19,6 +19,7 @@ use crate::failure::Failure;
 
 /// Longest wait while the server has too many snapshots. The leases of dead clients end earlier.
 const WAIT_MAX: Duration = Duration::from_secs(120);
+const SNAPSHOTS: &str = "/api/v1/admin/snapshots";
 /// Pause between two requests for a snapshot.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -150,7 +151,7 @@ impl Snapshot {
         })?;
         let answer = &answer["data"];
         let id = ask::text(answer, "id");
-        let path = format!("/api/v1/admin/snapshots/{id}");
+        let path = format!("{SNAPSHOTS}/{id}");
         let seconds = ask::number(answer, "lease_seconds").max(3);
         let lease = Lease::keep(runtime, client, path, Duration::from_secs(seconds));
         // This may be the server of another data directory, for example if no address was given.
@@ -178,14 +179,34 @@ impl Snapshot {
 /// Asks the server for a snapshot. Waits if it has too many: those of killed backups end with their leases.
 fn request(runtime: &Runtime, client: &Client, stop: &Stop) -> Result<Value, Failure> {
     let begun = Instant::now();
+    let mut is_explained = false;
     loop {
         stop.check().map_err(failed)?;
-        match runtime.block_on(client.post_or_busy("/api/v1/admin/snapshots"))? {
+        match runtime.block_on(client.post_or_busy(SNAPSHOTS))? {
             Ok(text) => return crate::client::json(&text),
             Err(busy) if begun.elapsed() > WAIT_MAX => return Err(busy),
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(busy) => {
+                if !is_explained {
+                    explain(&busy, &runtime.block_on(client.get(SNAPSHOTS)).unwrap_or_default());
+                    is_explained = true;
+                }
+                std::thread::sleep(PAUSE);
+            }
         }
     }
+}
+
+/// Prints what the command waits for. `listed` is the server's list of snapshots.
+fn explain(busy: &Failure, listed: &Value) {
+    let now = jiff::Timestamp::now();
+    let after =
+        |seconds: u64| format!("{:.0}", now.saturating_add(Duration::from_secs(seconds)).unwrap_or(now));
+    let leases = ask::list(&listed["data"], "snapshots").iter();
+    let first = leases.filter_map(|snapshot| snapshot["lease_seconds"].as_u64()).min();
+    let first = first.map_or(String::new(), |seconds| {
+        format!("; if their backups were killed, the first snapshot ends at {}", after(seconds))
+    });
+    eprintln!("waiting until {} at the latest: {}{first}", after(WAIT_MAX.as_secs()), busy.message());
 }
 
 /// The files of a snapshot.
