@@ -235,6 +235,17 @@ pub fn is_inside(path: &Path, directory: &Path) -> bool {
     existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
+/// The data directory that a path is below, if there is one. The last parts of the path need not exist.
+pub fn data_directory_around(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let existing = path.parent()?.ancestors().find_map(|above| above.canonicalize().ok())?;
+    // A directory of another program may also have the name of the folder.
+    let is_data = |directory: &&Path| {
+        ["LOCK", "MANIFEST"].iter().any(|name| directory.join("chunks").join(name).is_file())
+    };
+    existing.ancestors().find(is_data).map(Path::to_owned)
+}
+
 /// The failure to read a data directory.
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));

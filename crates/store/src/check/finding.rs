@@ -128,6 +128,8 @@ kinds! {
         "compare with the senders: these bytes may have been acknowledged before a power failure"
     UnknownFile "unknown-file" Warning Nothing
         "remove it if you do not need it: Tachograph does not use it"
+    WritableByOthers "writable-by-others" Warning Nothing
+        "check its content, then chmod 600 it"
     Permission "permission" Warning Nothing
         "remove it when the server has started once: it permits opening although parts are missing"
     Unacknowledged "unacknowledged" Note Nothing
