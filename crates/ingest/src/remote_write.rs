@@ -90,7 +90,12 @@ pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) 
                 && decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some())
         });
     finder.release();
-    if is_known { decode_message(&message, Known::default()) } else { decoded }
+    if is_known {
+        // Before, not after, because the memory for one is reserved.
+        drop(decoded);
+        return decode_message(&message, Known::default());
+    }
+    decoded
 }
 
 fn decompress(body: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error> {

@@ -168,13 +168,15 @@ impl Decoder {
         if self.asked == 0 {
             return self.decode(input, precision, now);
         }
-        let mut decoded = self.decode_body(input, precision, now, Some(&mut *finder));
+        let decoded = self.decode_body(input, precision, now, Some(&mut *finder));
         // The samples of a series that became known in the middle of the body are in both parts, in the wrong order.
         if !decoded.known.is_empty() && finder.has_changed() {
             let is_known = decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some());
             finder.release();
             if is_known {
-                decoded = self.decode(input, precision, now);
+                // Before, not after, because the memory for one is reserved.
+                drop(decoded);
+                return self.decode(input, precision, now);
             }
         }
         decoded
@@ -201,7 +203,12 @@ impl Decoder {
             let taken = known.as_mut().map(|known| known.take_line(&mut cursor, self.table.budget(), time));
             let read = match taken {
                 Some(Ok(true)) => continue,
-                Some(Err(full)) => Err(Fault::new(begin, full.to_string())),
+                Some(Err(full)) => {
+                    // The tables have nothing of this line, so nothing is removed from them.
+                    rejects.add(|| cursor.refuse(&Fault::new(begin, full.to_string())));
+                    cursor.skip_line();
+                    continue;
+                }
                 Some(Ok(false)) | None => self.read_line(&mut cursor, precision),
             };
             let read = read.and_then(|read| {
