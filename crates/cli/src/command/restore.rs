@@ -102,8 +102,8 @@ impl Restore {
     }
 }
 
-/// Refuses a place inside of the repository, which would become part of it, and a place inside of a data directory, where a server
-/// would find it.
+/// Refuses a place inside of the repository, which would become part of it, and a place inside of a data directory, where a
+/// server would find it.
 fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
     let refused = |of: String| {
         let message = format!("{} is inside of {of}", to.display());

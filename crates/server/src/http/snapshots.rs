@@ -58,7 +58,10 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
 async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     params.only(&[])?;
     let snapshots = app.snapshots.list().into_iter();
-    let shown = |(id, begun, left): (String, Timestamp, Duration)| json!({ "id": id, "time": begun.to_string(), "lease_seconds": left.as_secs_f64().ceil() as u64 });
+    let shown = |(id, begun, left): (String, Timestamp, Duration)| {
+        let seconds = left.as_secs_f64().ceil() as u64;
+        json!({ "id": id, "time": begun.to_string(), "lease_seconds": seconds })
+    };
     let snapshots: Vec<Value> = snapshots.map(shown).collect();
     Ok(Json(json!({ "status": "success", "data": { "snapshots": snapshots } })))
 }
