@@ -196,7 +196,8 @@ class Programs(ServerTest):
             environment["TACHO_SERVICE"] = service or self.service
             options = {"cwd": self.home, "env": environment, "timeout": 2 * PATIENCE_S, "start_new_session": is_group}
             done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-            told = [line for line in done.stdout.splitlines() if " in " not in line]  # durations
+            # Lines with " in " state durations, which differ between the runs.
+            told = [line for line in done.stdout.splitlines() if " in " not in line]
             lines = [re.sub("0x[0-9a-f]+", "0x", line) for line in told]
             faults = [line for line in done.stderr.splitlines() if " tachograph: the pattern lib has selected no" not in line]
             runs.append((done.returncode, lines, faults))

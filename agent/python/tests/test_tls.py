@@ -119,7 +119,7 @@ class TlsTest(ServerTest):
 
     def succeeds(self, server: Server, source: str, *spans: str, **settings: str) -> None:
         _, err = self.run_program(source, server=server.address, **settings)
-        self.assertEqual(err, "", "no log lines without an error")
+        self.assertEqual(err, "", "the agent logs only errors")
         self.assertEqual(server.counts(self.service), {span: 1 for span in spans})
 
     def fails(self, server: Server, expected: str, address: str = "", source: str = CALLS, **settings: str) -> None:

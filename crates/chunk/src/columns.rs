@@ -38,7 +38,7 @@ impl<'a> Columns<'a> {
         let words = self.u64(role, count)?;
         let index = |word: u64| match u32::try_from(word) {
             Ok(index) if word < limit as u64 => Ok(index),
-            _ => Err(self.at(role, Error::Limit { what: "index", value: word, max: limit as u64 })),
+            _ => Err(self.at(role, Error::Index { index: word, count: limit })),
         };
         words.into_iter().map(index).collect()
     }
@@ -66,7 +66,11 @@ impl<'a> Columns<'a> {
 
     /// Checks that no columns are left.
     pub(crate) fn end(&self) -> Result<(), Error> {
-        if self.infos.is_empty() { Ok(()) } else { Err(Error::limit("columns", self.infos.len(), 0)) }
+        if self.infos.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::limit("number of columns after the last expected one", self.infos.len(), 0))
+        }
     }
 
     /// Adds the number of the column that was read last, and its expected role, to an error.
@@ -81,7 +85,7 @@ impl<'a> Columns<'a> {
     ) -> Result<T, Error> {
         self.number += 1;
         let Some((info, rest)) = self.infos.split_first() else {
-            return Err(self.at(role, Error::Short { what: "columns", wanted: 1, left: 0 }));
+            return Err(self.at(role, Error::Absent));
         };
         self.infos = rest;
         let bytes = self.body.take(info.bytes, "body")?;

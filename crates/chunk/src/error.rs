@@ -22,10 +22,14 @@ pub enum Error {
     Kind { got: Kind, wanted: Kind },
     #[error("{what}: {wanted} bytes are needed, {left} are left")]
     Short { what: &'static str, wanted: usize, left: usize },
+    #[error("the column is missing")]
+    Absent,
     #[error("{what}: {left} trailing bytes")]
     Trailing { what: &'static str, left: usize },
     #[error("{what} is {value}, at most {max} is allowed")]
     Limit { what: &'static str, value: u64, max: u64 },
+    #[error("the index {index} is invalid: {count} values exist")]
+    Index { index: u64, count: usize },
     #[error("{what} is {value}, which is invalid")]
     Value { what: &'static str, value: u64 },
     #[error("{what} has more bytes than a number can have")]

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ids_take_no_space_and_no_ids_take_none() {
+    fn repeated_ids_take_no_more_space_and_a_filter_without_ids_is_empty() {
         assert_eq!(filter(vec![7; 1_000]).len(), BLOCK_BYTES);
         assert!(filter(vec![]).is_empty() && !has(&[], 7));
         assert_eq!(filter(hashes(0..25)).len(), BLOCK_BYTES);

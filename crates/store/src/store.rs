@@ -130,8 +130,9 @@ impl Store {
         Ok(())
     }
 
-    /// Stores a batch. When this returns `Ok`, the batch is on disk. Series that a limit refused are not stored: the answer
-    /// counts them and names the first ones. On an error, no part of the batch is stored, with two exceptions. A batch without
+    /// Stores a batch. When this returns `Ok`, the batch is on disk, without the records that a limit refused: all records of a
+    /// series, or, at the limit on chunks, its records far from the present time. The answer counts these series and names the
+    /// first ones. On an error, no part of the batch is stored, with two exceptions. A batch without
     /// origin that takes more than a quarter of the memory budget, or more bytes than a record of the journal may have, is stored
     /// in parts (`store/keep.rs`). After `Io`, a restart may still find the batch in the journal. Pass an `Arc` to keep a copy
     /// for a repetition. An empty batch with an origin marks its frames as accepted.
@@ -395,8 +396,8 @@ impl Store {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The remains of a refused batch must not stay in the journal: a recovery would read the batch from there, and the
-        // deletion would cover it, even if a repetition of the batch is accepted after the deletion.
+        // The remains of a refused batch must not stay in the journal. A recovery would read them and then ignore a repetition of
+        // the batch that was accepted after the deletion. The deletion covers the remains, so the accepted records would be lost.
         let seal = async { self.seal().await?.clean };
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
@@ -426,8 +427,9 @@ impl Store {
     }
 
     /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
-    /// together hold all records that were acknowledged before the call. The links do not change when the store merges or
-    /// deletes records.
+    /// together hold all records that were acknowledged before the call. The links keep the
+    /// bytes of files that the store removes later. The store still appends to the newest files: only the lengths in the result
+    /// belong to the state.
     ///
     /// # Errors
     /// `Invalid` if hard links are not possible; `Io` if one cannot be made for another reason; `Corrupt` if the journal of a
@@ -446,8 +448,8 @@ impl Store {
         self.flush().await
     }
 
-    /// Refuses further batches. If the journals have at most `stop_journal_bytes`, and none of them must be cut first, the
-    /// records stay there, and the next start reads them. Otherwise flushes all records.
+    /// Refuses further batches. If the journals together have at most `stop_journal_bytes`, and none of them has remains of a
+    /// refused batch at its end, the records stay there, and the next start reads them. Otherwise flushes all records.
     ///
     /// # Errors
     /// Like [`Store::flush`]. None if the records stay in the journals.

@@ -115,7 +115,7 @@ enum Pass {
     Count,
     /// Collects the segments that served a request.
     Gather,
-    /// Finds the client calls of these segments.
+    /// Finds the HTTP client calls that sent these requests.
     Discount,
     End,
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tacho_api::units;
 use tacho_backup::{Fault, Id, Verified, Work, verify};
+use tacho_store::ErrorKind;
 
 use super::stop::Stop;
 use super::{existing, failed};
@@ -52,8 +53,11 @@ impl Verify {
 
 /// The next step of the administrator.
 fn hint(faults: &[Fault]) -> &'static str {
-    let is_damaged = |fault: &Fault| fault.object.is_some() && !fault.is_absent;
-    if faults.iter().any(is_damaged) {
+    let is_unreadable = |fault: &Fault| fault.reason.kind() == ErrorKind::Io && !fault.is_absent;
+    let is_damaged = |fault: &Fault| fault.object.is_some() && !fault.is_absent && !is_unreadable(fault);
+    if faults.iter().any(is_unreadable) {
+        "some objects or records could not be read: remove the cause (permissions, disk), do not remove the files, and verify again"
+    } else if faults.iter().any(is_damaged) {
         "remove the damaged objects: the next backup writes each one again if the data directory still has the same file; \
          else the named backups cannot be restored, and their records can be removed; if an object cannot be opened or \
          read, check its permissions and the disk first"
@@ -74,10 +78,10 @@ fn print(verified: &Verified) {
         println!("{reason}\n  cannot be restored: {}", named(backups));
     }
     println!(
-        "{}: {} in {} read",
+        "{} with {}: {} read",
         units::counted(verified.backups, "backup", "backups"),
-        units::bytes(verified.bytes),
         units::counted(verified.objects, "object", "objects"),
+        units::bytes(verified.bytes),
     );
     if let Some(unused @ 1..) = verified.unused {
         let unused = units::counted(unused, "object is", "objects are");
@@ -102,4 +106,23 @@ fn fault_json(fault: &Fault) -> Value {
         "reason": fault.reason.to_string(),
         "backups": fault.backups,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_remove_what_only_could_not_be_read() {
+        for (kind, is_absent, expected) in [
+            (ErrorKind::Io, false, "could not be read"),
+            (ErrorKind::Io, true, "the next backup writes a missing object again"),
+            (ErrorKind::Corrupt, false, "remove the damaged objects"),
+        ] {
+            let reason = tacho_store::Error::new(kind, "an object");
+            let object = Some("0".repeat(64).parse().unwrap());
+            let hint = hint(&[Fault { object, is_absent, reason, backups: Vec::new() }]);
+            assert!(hint.contains(expected), "{kind:?}: {hint}");
+        }
+    }
 }
