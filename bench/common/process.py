@@ -99,7 +99,7 @@ class Server:
         while not condition():
             self.check()
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not within {seconds_max:g} s; see {self._log}")
+                raise TimeoutError(f"still waiting after {seconds_max:g} s; see {self._log}")
             time.sleep(0.05)
 
     def wait_idle(self, quiet_seconds: float = 2.0, seconds_max: float = 120.0) -> None:

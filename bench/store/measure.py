@@ -161,7 +161,7 @@ def accepted(write: Callable[[], None]) -> int:
             if failure.status != SERVICE_UNAVAILABLE:
                 raise
             time.sleep(PAUSE_SECONDS)
-    raise TimeoutError(f"refused {REFUSALS_MAX} times")
+    raise TimeoutError(f"the write was refused {REFUSALS_MAX} times")
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:

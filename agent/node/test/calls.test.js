@@ -108,7 +108,7 @@ class Lazy extends Promise {}
 const EXOTIC = [
   ['a promise of a subclass', () => Lazy.resolve(1)],
   ['a promise with members', () => Object.assign(Promise.resolve(1), { kill() {} })],
-  ['a thenable', () => ({ then: () => assert.fail('nobody asked') })],
+  ['a thenable', () => ({ then: () => assert.fail('the agent called then') })],
   ['undefined', () => undefined],
   ['null', () => null],
 ];

@@ -130,7 +130,7 @@ test('aggregated operations are counted', async () => {
   const [count, sum] = await Promise.all(['count', 'sum'].map((name) => tacho.value(`tacho_operation_seconds_${name}${labels}`)));
   const operations = await tacho.operations(service);
   const early = operations.get(PRICE)?.count ?? 0; // before the program applied the rule
-  assert.equal(count + early, 2 * operations.get(POST).count, 'the last counts are sent when the program ends');
+  assert.equal(count + early, 2 * operations.get(POST).count, 'the counts must be complete when the program has ended');
   assert.ok(sum > 0 && sum < count, `${sum}`);
   const all = await tacho.value(`tacho_operation_seconds_bucket{service="${service}",operation="${PRICE}",le="+Inf"}`);
   assert.equal(all, count);

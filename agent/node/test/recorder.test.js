@@ -109,7 +109,7 @@ for (let seed = 1; seed <= 60; seed++) {
     }
     assert.ok(missing <= lost);
     const numbers = written.map(({ segment, part }) => `${segment}/${part}`);
-    assert.equal(new Set(numbers).size, numbers.length, 'a part is written once');
+    assert.equal(new Set(numbers).size, numbers.length, 'a part was written twice');
   });
 }
 

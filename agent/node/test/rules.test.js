@@ -189,11 +189,11 @@ test('each list is answered, and changes are reported after pauses that grow to 
   }
   const { length } = all.answers;
   all.switchboard.tell(at + 11_000);
-  assert.equal(all.answers.length, length, 'no news');
+  assert.equal(all.answers.length, length, 'a report without news');
   all.switchboard.closed();
   all.state('one more');
   all.switchboard.tell(at + 20_000);
-  assert.equal(all.answers.length, length, 'no PROBES on this connection');
+  assert.equal(all.answers.length, length, 'a report although PROBES did not arrive on this connection');
 });
 
 test('without a connection the rules stay in force', () => {
@@ -221,7 +221,7 @@ test('a list that arrives while another is decided replaces it', () => {
   for (let at = 0; at < 5_000; at++) all.state(`com.shop.a${at}.Board.post`);
   all.take(...Array.from({ length: 1_000 }, (_, at) => `0 com.shop.b${at}..*Service.*o*s*`));
   all.take('0 *');
-  assert.equal(all.waiting.length, 1, 'only one pass over the operations is scheduled');
+  assert.equal(all.waiting.length, 1, 'only one pass over the operations must be scheduled');
   for (let next = all.waiting.shift(); next !== undefined; next = all.waiting.shift()) next();
   assert.deepEqual(all.answers.at(-1), ['3 0 0 5000', '5000']);
 });

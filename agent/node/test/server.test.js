@@ -42,7 +42,7 @@ for (const [program, flags] of WAYS) {
     assert.deepEqual(stock.attributes, { 'http.path': '/stock/17', 'http.status': 200 });
     assert.deepEqual([cart.kind, spans[2].kind, cart.thread], ['http-server', 'http-client', 'main']);
     for (const [at, span] of spans.entries()) {
-      assert.ok(at === 0 || span.duration_ns <= spans[at - 1].duration_ns, 'a call takes at most as long as its caller');
+      assert.ok(at === 0 || span.duration_ns <= spans[at - 1].duration_ns, 'a call took longer than its caller');
     }
     const { traces: byId } = await tacho.get('/api/traces', { service, request_id: 'cjs-1' });
     assert.equal(byId.length, 1);
@@ -221,7 +221,7 @@ test('a full queue drops whole traces, and the log has the number of dropped cal
     assert.equal(code, 0, err);
     const operations = await other.operations('overflow');
     const [traces, calls] = [operations.get('trace').count, operations.get('work').count];
-    assert.equal(calls, traces * 5, 'complete traces');
+    assert.equal(calls, traces * 5, 'each stored trace must have its five calls of work');
     const lost = Number(/traces (\d+)/.exec(out)[1]) - traces;
     const dropped = Number(told[1]);
     assert.ok(dropped >= 10_000 * 6 && dropped <= lost * 6 && dropped % 6 === 0, `${dropped} calls of ${lost} traces`);

@@ -51,7 +51,7 @@ test('paths that end in 404 take no room from paths that exist', () => {
     names.early('GET', `/scanned-x${at}`);
     names.final('GET', `/scanned-x${at}`, 404, undefined);
   }
-  assert.equal(names.early('GET', '/real'), names.early('GET', '/scanned-x999'), 'the method alone');
+  assert.equal(names.early('GET', '/real'), names.early('GET', '/scanned-x999'), 'both must have the method alone as name');
   const ids = new Set();
   for (let at = 0; at < 1_000; at++) {
     const id = names.final('GET', `/real-x${at}`, 200, undefined);

@@ -163,13 +163,13 @@ def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, in
     for at in range(body.varint()):
         step = body.varint()
         now += step >> 1
-        assert at or step < 2, "the first event is at the start"
+        assert at or step < 2, "the first event is not at the start of the segment"
         operation = body.varint() if step & 1 else 0
         if operation:
             span = session.span(number, next_call)
             is_first = not open_
             caller = open_[-1].span if open_ else parent
-            assert not is_first or not next_call, "a segment has one outermost call"
+            assert not is_first or not next_call, "a segment has a second outermost call"
             call = found[span] = Call(span, caller, names[wire.DICT_OPERATION, operation], now, is_first=is_first)
             open_.append(call)
             next_call += 1

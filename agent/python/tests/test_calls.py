@@ -196,7 +196,7 @@ class Calls(unittest.TestCase):
         lines = tree(run)
         self.assertRegex(lines[0], r"^\|endless! exception=(RecursionError|\(exception\))")
         self.assertGreater(len(lines), 100)
-        self.assertEqual(lines[-1], "|f", "the track is still usable")
+        self.assertEqual(lines[-1], "|f", "the track must still be usable")
 
     def test_generators_are_calls_step_by_step(self) -> None:
         def consume() -> None:
@@ -289,7 +289,7 @@ class Calls(unittest.TestCase):
 
         self.assertEqual((named(1, b=3), named.__name__, named.__doc__), ((1, 3), "named", "Its text."))
         self.check(lambda: named(1), f"|{__name__}.Calls.test_arguments_and_names_are_kept.<locals>.named")
-        self.assertIs(tachograph.record(named), named, "it is recorded once")
+        self.assertIs(tachograph.record(named), named, "a recorded function must not be recorded again")
         self.assertRaisesRegex(ValueError, '"query" is not a kind of operation', tachograph.record, f, kind="query")
 
 
@@ -319,7 +319,7 @@ class Limits(unittest.TestCase):
             self.assertTrue(all(call.end is not None for call in calls))
             with tachograph.span("after"):
                 pass
-            self.assertIn("|after", recording.tree(), "there is room again")
+            self.assertIn("|after", recording.tree(), "there must be room again")
 
     def test_a_full_queue_drops_and_counts(self) -> None:
         with Recording(queue=200_000) as recording:

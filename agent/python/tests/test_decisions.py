@@ -49,7 +49,7 @@ class Decisions(unittest.TestCase):
                     at, _ = rules.decide(METHOD, f"{owner}.{name}", len(owner), ON)
                     self.assertEqual("-" if at == NO_RULE else str(at), expected, line)
                     seen += 1
-        self.assertGreater(seen, 40, "the file has vectors")
+        self.assertGreater(seen, 40, "the file has too few vectors")
 
     def test_names_and_kinds(self) -> None:
         for pattern, kind, name, module, expected in [
@@ -102,7 +102,7 @@ class Decisions(unittest.TestCase):
         self.assertEqual(states("2 shop"), [AGGREGATE, AGGREGATE, AGGREGATE])
         self.assertEqual(states("2 shop", "1 shop.hidden"), [AGGREGATE, ON, AGGREGATE])
         self.assertEqual(states(), [ON, OFF, ON])
-        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "a function that is decorated now keeps its id")
+        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "a function that is decorated now must keep its id")
         self.assertEqual(states(), [ON, ON, ON])
 
     def test_rules_for_kinds_set_the_state_of_new_names(self) -> None:
@@ -147,7 +147,7 @@ class Decisions(unittest.TestCase):
         def rounds() -> int:
             count = 0
             while board.is_deciding:
-                self.assertIsNone(board.answer(0.0), "nothing is reported while rules are being applied")
+                self.assertIsNone(board.answer(0.0), "a report while rules are being applied")
                 board.go_on()
                 count += 1
             return count
@@ -158,14 +158,14 @@ class Decisions(unittest.TestCase):
                 board.go_on()
             self.assertEqual({shop.states[id_] for id_ in ids}, {OFF, ON})
             ids.append(shop.id(METHOD, "shop.fresh"))
-            self.assertEqual(shop.states[ids[-1]], OFF, "a new operation is decided at once")
+            self.assertEqual(shop.states[ids[-1]], OFF, "a new operation must be decided at once")
             board.take(2, given("2 *"))
             self.assertGreater(rounds(), 100)
         self.assertEqual({shop.states[id_] for id_ in ids}, {AGGREGATE})
         self.assertEqual(board.answer(0.0), wire.probed(wire.Report(2, 0, 101, 0, [(101, "")])))
         with mock.patch.object(switchboard, "SLICE_S", 60):
             board.take(3, ())
-            self.assertEqual(rounds(), 1, "one slice is enough if it may last long")
+            self.assertEqual(rounds(), 1, "one slice must be enough if it may last long")
         self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
 
     def test_changes_are_reported_after_pauses_that_grow_to_five_seconds_and_start_again(self) -> None:
@@ -182,11 +182,11 @@ class Decisions(unittest.TestCase):
         steps = [*rising, *rising, (0, 0.2), late[0], (0, 0.8), late[1], *rising, late[2], (0, 0.2), (0, 0.4)]
         for at, (comes, told) in enumerate(steps):
             for look in (0.5, 0.9, 1):
-                self.assertIsNone(board.answer(now + comes * look), "no news")
+                self.assertIsNone(board.answer(now + comes * look), "a report without news")
                 shop.function(METHOD, f"shop.off{at} {look}", 0, OFF)  # off by default: not reported
             shop.id(METHOD, f"shop.f{at}")
             if told > comes:
-                self.assertIsNone(board.answer(now + told - 0.01), "too early")
+                self.assertIsNone(board.answer(now + told - 0.01), "the report is too early")
             now += told + 0.001  # the sum may be rounded down
             self.assertEqual(board.answer(now), wire.probed(wire.Report(1, at + 1, 0, 0, [])), f"{comes} {told}")
 

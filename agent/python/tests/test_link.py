@@ -209,7 +209,7 @@ class Conversations(LinkTest):
         self.opened()
         self.link.close()
         said = [line for line in self.said if "so far" not in line]
-        self.assertEqual(said, [f"{past} nothing was dropped in the meantime"], "at the end at the latest")
+        self.assertEqual(said, [f"{past} nothing was dropped in the meantime"], "must be logged at the end at the latest")
 
     def test_dropped_calls_are_logged_at_most_once_a_minute_and_at_the_end(self) -> None:
         outage = self.link.outage
@@ -326,20 +326,20 @@ class Conversations(LinkTest):
         self.operations.id(METHOD, "another")
         self.switchboard.told_at += 3_600  # so the next report would be early, however long this takes
         self.settle()
-        self.assertEqual(self.peer.heard, [], "the result has changed, and is reported later")
+        self.assertEqual(self.peer.heard, [], "a changed result must be reported later")
         self.switchboard.told_at -= 3_600 + TELL_S[1]
         self.hears("PROBED 7 2 0 2")
         self.switchboard.told_at -= TELL_S[1]
         self.settle()
-        self.assertEqual(self.peer.heard, [], "the result has not changed")
+        self.assertEqual(self.peer.heard, [], "a report although the result has not changed")
         self.hang_up()
         self.operations.id(METHOD, "one more")
         self.opened()
         self.switchboard.told_at -= TELL_S[1]
         self.hears("PING 0 0 0 0")
         self.settle()
-        self.assertEqual(self.peer.heard, [], "no PROBES on this connection")
-        self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON], "the rules stay in force")
+        self.assertEqual(self.peer.heard, [], "a report although PROBES did not arrive on this connection")
+        self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON], "the rules must stay in force")
         self.says(probes(1))
         self.hears("PROBED 1 5 0 0")
         self.assertEqual([self.operations.states[id_] for id_ in ids], [ON, ON, ON])
@@ -423,7 +423,7 @@ class Conversations(LinkTest):
                 clock.return_value = self.link.due
         for wait, step in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5)):
             self.assertTrue(step / 2 <= wait <= step, waits)
-        self.assertEqual(len(self.said), 1, "an outage is logged once")
+        self.assertEqual(len(self.said), 1, "an outage must be logged once")
 
 
 class Endings(LinkTest):
@@ -469,7 +469,7 @@ class Endings(LinkTest):
         self.ends()
 
     def test_no_wait_for_an_absent_server(self) -> None:
-        self.assertTrue(self.link.may_open(time.monotonic() + 60), "the first attempt")
+        self.assertTrue(self.link.may_open(time.monotonic() + 60), "the program must wait for the first attempt")
         self.listener.close()
         while not self.said:
             self.link.step()
@@ -485,7 +485,7 @@ class Endings(LinkTest):
                 self.until(lambda: self.said)
                 failed_at = time.monotonic()
                 self.assertIs(self.link.may_open(failed_at + 3_600), is_hopeful)
-                self.assertFalse(self.link.may_open(failed_at), "the pause is longer than the time that is left")
+                self.assertFalse(self.link.may_open(failed_at), "would connect before the pause is over")
                 self.assertGreaterEqual(self.link.due_at_end, failed_at)
 
     def test_another_kind_of_server_is_not_asked_again(self) -> None:

@@ -109,7 +109,7 @@ class Config(unittest.TestCase):
         ]:
             for value in values:
                 self.assertEqual(config.load({f"TACHO_{name.upper()}": value})[1], [], f"{name} {value}")
-        self.assertEqual(config.PROBES, tuple(PROBES), "all probes")
+        self.assertEqual(config.PROBES, tuple(PROBES), "PROBES must name all probes")
 
     def test_unknown_names_are_reported_and_those_of_other_programs_ignored(self) -> None:
         for environment, arguments, expected in [

@@ -291,7 +291,7 @@ class Functions(RulesTest):
                 self.take(*rules)
                 self.assertEqual(self.recorded(shop), expected)
         after = {name: getattr(member, "__code__", member) for name, member in vars(shop.Board).items()}
-        self.assertEqual(after, before, "the code of the class is the original one")
+        self.assertEqual(after, before, "the class must have its original code again")
 
     def test_modules_imported_later_are_decided_too(self) -> None:
         self.take(f"1 {self.name}.*", f"0 {self.name}.find")
@@ -401,7 +401,7 @@ class Functions(RulesTest):
 
         self.load()
         on, aggregated, off = report()
-        self.assertEqual((aggregated, off), (0, 0), "operations that are off by default are not counted")
+        self.assertEqual((aggregated, off), (0, 0), "operations that are off by default must not be counted")
         self.assertEqual(report(f"1 {self.name}"), (on + 6, 0, 0))
         self.assertEqual(report(f"2 {self.name}"), (on, 6, 0))
         on, aggregated, off = report("0 *")
@@ -439,12 +439,12 @@ class Counts(RulesTest):
         self.assertEqual(told["failed_total rules.counted"], 1)
         for bound, below in [("0.000000064", 2), ("0.000000128", 3), ("0.000001024", 4), ("1.073741824", 4), ("+Inf", 5)]:
             self.assertEqual(told[f"seconds_bucket rules.counted {bound}"], below, bound)
-        self.assertEqual(self.told(), {}, "nothing has changed")
+        self.assertEqual(self.told(), {}, "values were sent although nothing has changed")
         TALLIES.add(id_, 7, False)
         told = self.told()
         self.assertEqual((told["seconds_count rules.counted"], told["seconds_max rules.counted"]), (6, 7e-9))
         TALLIES.told[id_] = (6, time.monotonic() - 61)
-        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "an operation without new calls is sent once a minute")
+        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "an operation without new calls must be sent once a minute")
 
     def test_threads_that_end_stay_counted(self) -> None:
         id_ = SHARED.id(METHOD, "rules.threads")

@@ -55,7 +55,7 @@ tachograph.entry("app_log", "größe 漢")
 class Programs(ServerTest):
     def test_traces_operations_samples_entries(self) -> None:
         _, err = self.run_program(TRACED)
-        self.assertEqual(err, "", "no log lines without an error")
+        self.assertEqual(err, "", "the log must be empty if there was no error")
         name = self.service
         lines = [f"  {name}: app.inner", f"  {name}: app.inner", f"  {name}: app.inner! exception=KeyError: 2"]
         self.assertEqual(self.only_tree(facts=("order.id", "exception")), [f"{name}: outer order.id=17", *lines])
@@ -264,7 +264,7 @@ print("done")
         inherited = [f"{name}: parent", f"  {name}: app.child", f"  {name}: app.child"]
         self.assertEqual(trees, [own, inherited])
         kinds = self.server.get("/api/v1/status/cardinality")["data"]["series"]
-        self.assertGreaterEqual(kinds["execution"], 3, "each process has its own instance")
+        self.assertGreaterEqual(kinds["execution"], 3, "each process must have an instance of its own")
 
     def test_two_processes_in_one_trace(self) -> None:
         answering = self.launch(

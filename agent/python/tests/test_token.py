@@ -168,7 +168,7 @@ class Refusals(LinkTest):
             self.use("", str(path))
             self.until(lambda: self.said)
             self.assertIn(f"token_file={path}: no such file or directory", self.last())
-            self.assertIsNone(self.peer, "no connection without a token")
+            self.assertIsNone(self.peer, "connected without a token")
             for text in ("first", "second"):
                 path.write_text(f"{text}\n", "utf-8")
                 self.refused(12)
@@ -234,7 +234,7 @@ class WithServer(ServerTest):
 
     def end(self, *expected: str) -> None:
         _, err = self.program.communicate(timeout=2 * PATIENCE_S)
-        self.assertEqual((self.program.returncode, err), (0, ""), "the program is not disturbed")
+        self.assertEqual((self.program.returncode, err), (0, ""), "the program must not be disturbed")
         self.assertEqual(self.server.counts(self.service), {name: 1 for name in expected})
 
     def put(self, path: str, token: str) -> None:
@@ -247,7 +247,7 @@ class WithServer(ServerTest):
         self.put(file, self.writer)
         for number, settings in enumerate(({"token": self.writer}, {"token_file": file})):
             _, err = self.run_program(CALLS, service=f"{self.service}{number}", **settings)
-            self.assertEqual(err, "", "no log lines without an error")
+            self.assertEqual(err, "", "the log must be empty if there was no error")
             self.assertEqual(self.server.counts(f"{self.service}{number}"), {"outer": 1})
 
     def test_a_token_is_sent_with_tls(self) -> None:

@@ -165,7 +165,7 @@ class Vectors(unittest.TestCase):
             with self.subTest(case[0][1]):
                 self.check(case)
                 seen += 1
-        self.assertGreater(seen, 33, "testdata/wire has vectors")
+        self.assertGreater(seen, 33, "too few vectors in testdata/wire")
 
     def check(self, case: Case) -> None:
         name, expected = one(case, "frame"), one(case, "hex")

@@ -18,14 +18,14 @@ class Files(TestCase):
             self.assertEqual("time,f64,u64\n1,0.1,18446744073709551615\n2,nan,0\n", (Path(folder) / "set/0000.csv").read_text())
             self.assertEqual("up\ndown\n", (Path(folder) / "set/0001.log").read_text())
             self.assertEqual(0, write(Path(folder) / "set", []))
-            self.assertEqual([], list((Path(folder) / "set").iterdir()), "files of an earlier run are removed")
+            self.assertEqual([], list((Path(folder) / "set").iterdir()), "files of an earlier run must be removed")
 
     def test_columns_of_numbers_are_read_from_a_table(self):
         rows = "".join(f"2026-01-01,{n},{n / 4},{'' if n % 2 else n}\n" for n in range(100))
         (group,) = table("day,whole,quarter,gaps\n" + rows)
         self.assertEqual(["q", "d", "d"], [column.typecode for column in group.columns])
         self.assertEqual([0, 1, 2], list(group.columns[0][:3]))
-        self.assertEqual([], list(table("a,b\n1,2\n")), "a short table is ignored")
+        self.assertEqual([], list(table("a,b\n1,2\n")), "a short table must be ignored")
 
     def test_cases_of_an_archive_are_joined_in_order(self):
         (group,) = series("@classLabel true\n@data\n" + "1.5,2.5:7,8:left\n" * 60)

@@ -87,7 +87,7 @@ class Before(TestCase):
             self.assertEqual(asked, found["one, ms"].verdict, factor)
             self.assertEqual("-", found["bytes/value"].verdict)
             self.assertAlmostEqual(1 / factor, found["one, ms"].ratio.value)
-            self.assertEqual("-", found["one, CPU ms per turn"].verdict, "one pair is not significant")
+            self.assertEqual("-", found["one, CPU ms per turn"].verdict, "a single pair must not be significant")
 
     def test_the_earlier_build_is_in_the_report_and_is_not_a_peer(self):
         text = report(with_before(0.8))

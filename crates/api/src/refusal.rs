@@ -14,7 +14,7 @@ const DETAILS: [&str; 2] = [" (new: ", " (of this series: "];
 /// Splits a text into the series and the reason without details of this series. If the text has another form, the
 /// series is empty and the reason is the whole text.
 pub fn parts(text: &str) -> (&str, &str) {
-    // `label "id" has 4 values, at most 4 are allowed (new: "x")`
+    // `label "id" already has 4 values, at most 4 are allowed (new: "x")`
     let why = DETAILS.iter().find_map(|detail| text.rsplit_once(detail)).map_or(text, |(why, _)| why);
     let begin = REASONS.iter().filter_map(|begin| why.rfind(begin)).max();
     match begin.and_then(|at| Some((why.get(..at)?.strip_prefix("series ")?, why.get(at + 2..)?))) {
@@ -78,12 +78,12 @@ mod tests {
             ),
             (
                 vec![
-                    "series a{id=\"x\"}: label \"id\" has 4 values, at most 4 are allowed (new: \"x\")"
+                    "series a{id=\"x\"}: label \"id\" already has 4 values, at most 4 are allowed (new: \"x\")"
                         .into(),
                     "no room".into(),
                 ],
                 vec![
-                    "series a{id=\"x\"}: label \"id\" has 4 values, at most 4 are allowed".into(),
+                    "series a{id=\"x\"}: label \"id\" already has 4 values, at most 4 are allowed".into(),
                     "no room".into(),
                 ],
             ),

@@ -17,7 +17,9 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
 /// Whether the text is Unix seconds or RFC 3339, but of a time that 64-bit nanoseconds cannot represent.
 pub fn is_out_of_range(text: &str) -> bool {
     let text = text.trim();
-    let is_number = text.parse().is_ok_and(f64::is_finite);
+    // Not `+5` and `.5e3`, which are valid for Rust, but not a form of `parse_time`.
+    let begins_with_digit = text.strip_prefix('-').unwrap_or(text).starts_with(|c: char| c.is_ascii_digit());
+    let is_number = begins_with_digit && text.parse().is_ok_and(f64::is_finite);
     let is_moment = text.parse::<jiff::Timestamp>().is_ok()
         || text.strip_suffix(['Z', 'z']).is_some_and(|civil| civil.parse::<jiff::civil::DateTime>().is_ok());
     (is_number || is_moment) && parse_time(text).is_none()
@@ -61,6 +63,16 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 /// The same as [`parse_duration`], but rejects numbers without a unit, because a user may mean a unit other than seconds.
 pub fn parse_duration_with_unit(text: &str) -> Option<i64> {
     parse_units(text).filter(|ns| *ns > 0)
+}
+
+/// Whether the text has the form of a duration with units, of any length.
+pub fn is_duration_form(text: &str) -> bool {
+    !text.is_empty() && parse_units(&text.replace(|c: char| c.is_ascii_digit(), "0")).is_some()
+}
+
+/// Whether the text is a duration with units that 64-bit nanoseconds cannot represent.
+pub fn is_too_long(text: &str) -> bool {
+    is_duration_form(text) && parse_units(text).is_none()
 }
 
 /// Converts decimal seconds to nanoseconds. Fraction digits after the ninth are dropped. A number with an exponent is
@@ -132,6 +144,31 @@ mod tests {
         ];
         for (text, expect) in cases {
             assert_eq!(parse_time(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_texts_with_the_form_of_a_time_are_out_of_range() {
+        for text in ["99999999999999", "-99999999999999", "1e300", "9999999999.5e9", "0001-01-01T00:00:00Z"] {
+            assert!(is_out_of_range(text), "{text}");
+        }
+        for text in ["+5", ".5e3", "+1e300", "-.5e300", "inf", "NaN", "-", "", "5", "-1.5", "tomorrow"] {
+            assert!(!is_out_of_range(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_above_292_years_have_the_form_of_a_duration() {
+        for text in ["300y", "999999999999999999999d", "292y9999999h", "-300y"] {
+            let unsigned = text.trim_start_matches('-');
+            assert_eq!((is_duration_form(unsigned), is_too_long(unsigned)), (true, true), "{text}");
+            assert!(!is_too_long(text) || unsigned == text, "{text}");
+        }
+        for text in ["292y", "0s", "1h30m", "1.5s"] {
+            assert_eq!((is_duration_form(text), is_too_long(text)), (true, false), "{text}");
+        }
+        for text in ["", "5", "1m1h", "5q", "s", "3 days"] {
+            assert_eq!((is_duration_form(text), is_too_long(text)), (false, false), "{text}");
         }
     }
 

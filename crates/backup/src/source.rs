@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tacho_store::disk::{RealDisk, names_in, open_no_link, open_regular};
 use tacho_store::lock::DirectoryLock;
+use tacho_store::pin::refused_link;
 use tacho_store::{Error, ErrorKind, Result, file_generation};
 
 use crate::record::{FILES_MAX, FOLDERS, is_data_file};
@@ -57,23 +58,21 @@ impl Source {
             }
         }
         let time = Timestamp::now();
-        let (mut files, mut ignored) = (Vec::new(), Vec::new());
-        for folder in [""].into_iter().chain(FOLDERS) {
-            for name in names_in(&RealDisk, "list data directory", &data.join(folder))? {
-                let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                match length_of_data_file(data, &name)? {
-                    Some(bytes) => files.push(SourceFile { name, bytes }),
-                    None if is_left_out(&name) => {}
-                    None => ignored.push(name),
-                }
-            }
-        }
+        let (files, ignored) = listed(data, false)?;
         let generation_of = |file: &SourceFile| file_generation(file.name.strip_prefix("journal/")?);
         let newest = files.iter().filter_map(|file| Some((generation_of(file)?, file.bytes))).max();
         let (generation, offset) = newest.unwrap_or_default();
         let directory = data.to_owned();
         Self { directory, files, ignored, live: false, time, generation, offset, _locks: locks, unlocked }
             .checked()
+    }
+
+    /// The names in the directory of a running server that [`Source::ignored`] describes.
+    ///
+    /// # Errors
+    /// `Invalid` if the directory has a symbolic link that is not permitted; `Io` if it cannot be read.
+    pub fn ignored_in(data: &Path) -> Result<Vec<String>> {
+        listed(data, true).map(|(_, ignored)| ignored)
     }
 
     /// A snapshot that a server made: hard links in `directory`.
@@ -173,6 +172,29 @@ impl OpenFile {
     }
 }
 
+/// The files of a data directory that a backup contains, and the names that it ignores. A running server may remove files while
+/// they are listed: such files are in neither list.
+fn listed(data: &Path, is_running: bool) -> Result<(Vec<SourceFile>, Vec<String>)> {
+    let (mut files, mut ignored) = (Vec::new(), Vec::new());
+    let is_gone = |name: &str| {
+        let found = std::fs::symlink_metadata(data.join(name));
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    for folder in [""].into_iter().chain(FOLDERS) {
+        for name in names_in(&RealDisk, "list data directory", &data.join(folder))? {
+            let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            match length_of_data_file(data, &name) {
+                Ok(Some(bytes)) => files.push(SourceFile { name, bytes }),
+                Ok(None) if is_left_out(&name) => {}
+                Ok(None) => ignored.push(name),
+                Err(_) if is_running && is_gone(&name) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok((files, ignored))
+}
+
 /// The length of a file that a backup contains; `None` for any other file or directory.
 ///
 /// # Errors
@@ -193,10 +215,7 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
         Ok(found) if name == SETTINGS => Ok(found.is_file().then_some(found.len())),
         // A dangling link, which the server cannot use either.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        _ => {
-            let message = "file is a symbolic link: replace it by a copy of its destination to back it up";
-            Err(Error::invalid(message).with("path", path.display()))
-        }
+        _ => Err(refused_link(&path)),
     }
 }
 

@@ -6,10 +6,10 @@
 
 use tacho_model::{Kind, TimeRange, ValueType};
 
-use crate::chunk::{FILTER_VERSION, MAGIC, PREFIX_BYTES, VERSION};
+use crate::chunk::{MAGIC, PREFIX_BYTES, SUMMARY_VERSION, VERSION};
 use crate::codec::{Encoded, Numbers};
-use crate::header::{ColumnInfo, Header, Tables};
-use crate::{Encoding, FilterInfo, Role, codec, text};
+use crate::header::{ColumnInfo, Header, OPERATION_COLUMNS, Tables};
+use crate::{Encoding, FilterInfo, Role, SummaryInfo, codec, text};
 
 /// The columns encoded so far.
 pub(crate) struct Builder<'a> {
@@ -18,11 +18,17 @@ pub(crate) struct Builder<'a> {
     body: Vec<u8>,
     /// The filters of a chunk of executions, and their bytes.
     filters: Option<(FilterInfo, Vec<u8>)>,
+    /// The bytes of the summary of a chunk of executions.
+    summary: Vec<u8>,
 }
+
+/// A summary has at most the bytes of the columns divided by this number. A longer one is left out: the columns are read almost
+/// as fast.
+const SUMMARY_SHARE: usize = 4;
 
 impl<'a> Builder<'a> {
     pub(crate) const fn new(encoding: &'a Encoding) -> Self {
-        Self { encoding, columns: vec![], body: vec![], filters: None }
+        Self { encoding, columns: vec![], body: vec![], filters: None, summary: vec![] }
     }
 
     pub(crate) fn numbers(&mut self, role: Role, words: &[u64], kind: ValueType) {
@@ -55,7 +61,14 @@ impl<'a> Builder<'a> {
         self.filters = Some(filters);
     }
 
-    /// The chunk: prefix, header, filters, columns.
+    /// Adds a summary to a chunk that has filters, after all columns.
+    pub(crate) fn summary(&mut self, summary: Vec<u8>) {
+        if summary.len() <= self.body.len() / SUMMARY_SHARE {
+            self.summary = summary;
+        }
+    }
+
+    /// The chunk: prefix, header, filters, summary, columns.
     pub(crate) fn finish(
         self,
         kind: Kind,
@@ -66,7 +79,10 @@ impl<'a> Builder<'a> {
         let (start, end) = (range.start, range.end);
         let (time_error_max, members, times, columns) = (0, vec![], None, self.columns);
         let (filters, filter_bytes) = self.filters.unzip();
-        let version = if filters.is_some() { FILTER_VERSION } else { VERSION };
+        let version = if filters.is_some() { SUMMARY_VERSION } else { VERSION };
+        let operations: usize = columns.iter().take(OPERATION_COLUMNS).map(|column| column.bytes).sum();
+        let operations = self.body.get(..operations).unwrap_or_default();
+        let summary = filters.is_some().then(|| SummaryInfo::of(&self.summary, operations));
         let filter_bytes = filter_bytes.unwrap_or_default();
         let header = Header {
             kind,
@@ -78,6 +94,7 @@ impl<'a> Builder<'a> {
             tables,
             bytes: 0,
             filters,
+            summary,
             times,
             columns,
         };
@@ -85,7 +102,8 @@ impl<'a> Builder<'a> {
         header.put(&mut fields);
         let fields_bytes = u32::try_from(fields.len()).unwrap_or(u32::MAX);
 
-        let mut out = Vec::with_capacity(PREFIX_BYTES + fields.len() + filter_bytes.len() + self.body.len());
+        let front_bytes = fields.len() + filter_bytes.len() + self.summary.len();
+        let mut out = Vec::with_capacity(PREFIX_BYTES + front_bytes + self.body.len());
         out.extend_from_slice(MAGIC);
         out.extend([version, kind as u8, 0, 0]);
         out.extend_from_slice(&fields_bytes.to_le_bytes());
@@ -94,6 +112,7 @@ impl<'a> Builder<'a> {
         out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(&fields);
         out.extend_from_slice(&filter_bytes);
+        out.extend_from_slice(&self.summary);
         out.extend_from_slice(&self.body);
         out
     }

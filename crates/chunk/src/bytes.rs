@@ -45,8 +45,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], Error> {
-        let short = Error::Short { what, wanted: count, left: self.left.len() };
-        let (taken, left) = self.left.split_at_checked(count).ok_or(short)?;
+        let Some((taken, left)) = self.left.split_at_checked(count) else {
+            return Err(Error::Short { what, wanted: count, left: self.left.len() });
+        };
         self.left = left;
         Ok(taken)
     }
@@ -56,8 +57,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
-        let short = Error::Short { what, wanted: N, left: self.left.len() };
-        let (taken, left) = self.left.split_first_chunk::<N>().ok_or(short)?;
+        let Some((taken, left)) = self.left.split_first_chunk::<N>() else {
+            return Err(Error::Short { what, wanted: N, left: self.left.len() });
+        };
         self.left = left;
         Ok(*taken)
     }

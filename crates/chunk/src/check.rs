@@ -7,7 +7,9 @@ use tacho_model::{Kind, TimeRange, Timestamp, Value};
 use crate::header::MemberForm;
 use crate::stats::{Stats, Sum, to_word};
 use crate::values::{ValueColumn, Values};
-use crate::{Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_executions, encode_group};
+use crate::{
+    Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_executions, encode_group, summary,
+};
 
 /// Permitted error of an f64 sum, as a multiple of the rounding error that `is_sum` estimates. It is above the "ulp or two"
 /// that the format states for any order of the values.
@@ -21,11 +23,13 @@ pub struct Checked {
     pub members: Vec<(u16, Error)>,
     /// Why the filters are wrong. All records can be read.
     pub filters: Option<Error>,
+    /// Why the summary is wrong. All records can be read.
+    pub summary: Option<Error>,
 }
 
 impl Chunk<'_> {
     /// Decodes all records and compares them with the header: number, times, and the statistics of each column; and with the
-    /// filters.
+    /// filters and the summary.
     ///
     /// # Errors
     /// If no part of the chunk can be used.
@@ -42,7 +46,7 @@ impl Chunk<'_> {
             }
             Kind::Sample => {
                 check_times(range, self.times()?.iter())?;
-                Ok(Checked { members: self.damaged_columns(header), filters: None })
+                Ok(Checked { members: self.damaged_columns(header), ..Checked::default() })
             }
             Kind::Entry => {
                 let entries = self.entries()?;
@@ -56,16 +60,19 @@ impl Chunk<'_> {
                 equal("first time", header.start, block.range().start)?;
                 equal("last time", header.end, block.range().end)?;
                 let filters = self.filters().and_then(|filters| filters.map_or(Ok(()), |f| f.check(&block)));
-                Ok(Checked { members: Vec::new(), filters: filters.err() })
+                let summary = self
+                    .summary()
+                    .and_then(|found| found.map_or(Ok(()), |found| summary::check(&found, &block)));
+                Ok(Checked { members: Vec::new(), filters: filters.err(), summary: summary.err() })
             }
         }
     }
 
-    /// The same executions in a new chunk, with new filters.
+    /// The same executions in a new chunk, with new filters and a new summary.
     ///
     /// # Errors
     /// If the executions cannot be decoded.
-    pub fn with_new_filters(&self) -> Result<Vec<u8>, Error> {
+    pub fn with_new_front(&self) -> Result<Vec<u8>, Error> {
         self.executions().map(|block| encode_executions(&block))
     }
 
@@ -220,7 +227,7 @@ mod tests {
             let Ok(chunk) = Chunk::open(&damaged) else { continue };
             let Ok(found) = chunk.check() else { continue };
             let [(member, _)] = found.members[..] else { panic!("bit {bit}: {found:?}") };
-            let kept = chunk.without(&[member]).expect("two columns are sound");
+            let kept = chunk.without(&[member]).expect("two sound columns must be left");
             let (kept, whole) = (Chunk::open(&kept).unwrap(), Chunk::open(&bytes).unwrap());
             assert_eq!(kept.check(), Ok(Checked::default()));
             for other in [0, 3, 9].into_iter().filter(|other| *other != member) {
@@ -229,7 +236,7 @@ mod tests {
             assert_eq!((kept.values(member), kept.times()), (Ok(None), whole.times()));
             parts += 1;
         }
-        assert!(parts > 100, "{parts} bits in columns of values");
+        assert!(parts > 100, "only {parts} bits damaged one column of values");
         assert_eq!(Chunk::open(&bytes).unwrap().without(&[0, 3, 9]), None);
     }
 

@@ -7,20 +7,26 @@ use tacho_model::{Entry, Kind, TimeRange, TraceId};
 
 use crate::bytes::Reader;
 use crate::columns::Columns;
+use crate::header::{Front, OPERATION_COLUMNS};
 use crate::limits::CHUNK_HEADER_BYTES_MAX;
 use crate::samples::SampleColumns;
 use crate::times::Times;
 use crate::values::ValueColumn;
-use crate::{AttributeData, Error, ExecutionBlock, Filters, Header, entries, execution, group, samples};
+use crate::{
+    AttributeData, CallSummary, Error, ExecutionBlock, Filters, Header, entries, execution, group, samples,
+    summary,
+};
 
 pub(crate) const MAGIC: &[u8; 4] = b"TCHK";
 /// Version of chunks of entries, and of old chunks of samples and executions.
 pub(crate) const VERSION: u8 = 1;
 /// Version of chunks of samples.
 pub(crate) const GROUP_VERSION: u8 = 2;
-/// Version of chunks of executions: version 1 with filters between header and columns.
+/// Version of old chunks of executions: version 1 with filters between header and columns.
 pub(crate) const FILTER_VERSION: u8 = 3;
-/// Number of bytes before the header in versions 1 and 3.
+/// Version of chunks of executions: version 3 with a summary between filters and columns.
+pub(crate) const SUMMARY_VERSION: u8 = 4;
+/// Number of bytes before the header in versions 1, 3 and 4.
 pub(crate) const PREFIX_BYTES: usize = 20;
 /// The same in version 2, which has no checksum of the body.
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
@@ -29,8 +35,10 @@ pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
     header: Cow<'a, Header>,
-    /// Only in version 3.
+    /// Only in versions 3 and 4.
     filters: &'a [u8],
+    /// Only in version 4.
+    summary: &'a [u8],
     /// The columns.
     body: &'a [u8],
     /// Checksum of the columns. In version 2, each column has its own.
@@ -58,7 +66,9 @@ impl<'a> Chunk<'a> {
     pub fn open_front(bytes: &'a [u8], whole: usize) -> Result<Self, Error> {
         let Opened { header, body, body_checksum } = Opened::of(bytes, whole)?;
         match body.get(..header.filter_bytes()) {
-            Some(filters) => Ok(Self { header: Cow::Owned(header), filters, body: &[], body_checksum }),
+            Some(filters) => {
+                Ok(Self { header: Cow::Owned(header), filters, summary: &[], body: &[], body_checksum })
+            }
             None => Err(Error::Short { what: "filters", wanted: header.filter_bytes(), left: body.len() }),
         }
     }
@@ -72,8 +82,32 @@ impl<'a> Chunk<'a> {
 
     /// `rest` is everything after the header.
     fn new(header: Cow<'a, Header>, rest: &'a [u8], body_checksum: Option<u32>) -> Self {
-        let (filters, body) = rest.split_at_checked(header.filter_bytes()).unwrap_or((&[], rest));
-        Self { header, filters, body, body_checksum }
+        let (filters, rest) = rest.split_at_checked(header.filter_bytes()).unwrap_or((&[], rest));
+        let (summary, body) = rest.split_at_checked(header.summary_bytes()).unwrap_or((&[], rest));
+        Self { header, filters, summary, body, body_checksum }
+    }
+
+    /// Opens the header of a chunk. `bytes` has at least the header; `whole` is the length of the chunk.
+    pub fn open_header(bytes: &[u8], whole: usize) -> Result<Header, Error> {
+        Opened::of(bytes, whole).map(|opened| opened.header)
+    }
+
+    /// Byte ranges that [`Chunk::open_summary`] needs: the header, and the summary with the operations. `front` is the start of
+    /// the chunk. `None` if `front` does not have the whole header or is damaged.
+    pub fn summary_parts(front: &[u8]) -> Option<Vec<Range<usize>>> {
+        let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
+        let begin = front.len() - body.len();
+        let summary = begin.checked_add(header.filter_bytes())?;
+        let end = summary.checked_add(header.summary_bytes())?.checked_add(header.operation_bytes())?;
+        Some(vec![0..begin, summary..end])
+    }
+
+    /// The summary of a chunk, from its whole bytes or the concatenated ranges of [`Chunk::summary_parts`]. `whole` is the
+    /// length of the chunk. `None` if it has no summary.
+    pub fn open_summary(bytes: &[u8], whole: usize) -> Result<Option<CallSummary>, Error> {
+        let Opened { header, body, .. } = Opened::of(bytes, whole)?;
+        let before = if bytes.len() == whole { header.filter_bytes() } else { 0 };
+        summary_of(&header, body.get(before..).unwrap_or_default())
     }
 
     /// Byte ranges of a chunk of samples: the header, and the columns that are needed for the samples of some members in
@@ -176,6 +210,12 @@ impl<'a> Chunk<'a> {
         self.header.filters.as_ref().map(|info| Filters::open(info, self.filters)).transpose()
     }
 
+    /// The summary. `None` if the chunk has none. Fails if the summary is damaged; the records may still be readable.
+    pub fn summary(&self) -> Result<Option<CallSummary>, Error> {
+        let operations = self.body.get(..self.header.operation_bytes()).unwrap_or_default();
+        summary_of(&self.header, &[self.summary, operations].concat())
+    }
+
     /// The trace ids of the segments, in order. Decodes only the columns that determine them.
     pub fn execution_traces(&self) -> Result<Vec<TraceId>, Error> {
         execution::traces(&self.header, self.columns(Kind::Execution)?)
@@ -190,7 +230,7 @@ impl<'a> Chunk<'a> {
         Ok(Columns::new(&self.header.columns, self.body(wanted)?))
     }
 
-    /// The columns. In versions 1 and 3, verifies their checksum.
+    /// The columns. In all versions except 2, verifies their checksum.
     fn body(&self, wanted: Kind) -> Result<&'a [u8], Error> {
         if self.header.kind != wanted {
             return Err(Error::Kind { got: self.header.kind, wanted });
@@ -222,8 +262,8 @@ impl Prefix {
             return Err(Error::Magic { got });
         }
         let [version, kind, reserved @ ..] = reader.array::<4>("version and kind")?;
-        if version > FILTER_VERSION {
-            return Err(Error::Version { got: version, known: FILTER_VERSION });
+        if version > SUMMARY_VERSION {
+            return Err(Error::Version { got: version, known: SUMMARY_VERSION });
         }
         let header_bytes = u32::from_le_bytes(reader.array("header length")?);
         let of_group = version == GROUP_VERSION;
@@ -252,23 +292,39 @@ impl<'a> Opened<'a> {
             let [low, _] = reserved;
             return Err(Error::value("version or reserved field", version.max(low)));
         }
-        let kind = Kind::from_byte(kind).ok_or(Error::value("kind of chunk", kind))?;
+        let kind = Kind::from_byte(kind).ok_or_else(|| Error::value("kind of chunk", kind))?;
         let header = match (version, kind) {
             (GROUP_VERSION, Kind::Sample) => group::take_header(fields, whole)?,
             (GROUP_VERSION, _) => return Err(Error::value("kind of a group", kind as u8)),
-            (FILTER_VERSION, Kind::Execution) => Header::take(kind, fields, whole, true)?,
-            (FILTER_VERSION, _) => return Err(Error::value("kind of a chunk with filters", kind as u8)),
-            _ => Header::take(kind, fields, whole, false)?,
+            (FILTER_VERSION, Kind::Execution) => Header::take(kind, fields, whole, Front::Filters)?,
+            (SUMMARY_VERSION, Kind::Execution) => Header::take(kind, fields, whole, Front::Summary)?,
+            (FILTER_VERSION | SUMMARY_VERSION, _) => {
+                return Err(Error::value("kind of a chunk with filters", kind as u8));
+            }
+            _ => Header::take(kind, fields, whole, Front::Nothing)?,
         };
         Ok(Self { header, body: reader.rest(), body_checksum })
     }
 }
 
 fn check_body_bytes(header: &Header, got: usize) -> Result<(), Error> {
-    check_length(
-        header.columns().fold(header.filter_bytes(), |sum, column| sum.saturating_add(column.bytes)),
-        got,
-    )
+    let front = header.filter_bytes().saturating_add(header.summary_bytes());
+    check_length(header.columns().fold(front, |sum, column| sum.saturating_add(column.bytes)), got)
+}
+
+/// `bytes` begins with the summary and the columns with the operations.
+fn summary_of(header: &Header, bytes: &[u8]) -> Result<Option<CallSummary>, Error> {
+    let (Some(info), Some(tables)) = (header.summary.filter(|info| info.bytes > 0), header.tables) else {
+        return Ok(None);
+    };
+    let wanted = info.bytes.saturating_add(header.operation_bytes());
+    let short = Error::Short { what: "summary", wanted, left: bytes.len() };
+    let bytes = bytes.get(..wanted).ok_or(short)?;
+    info.verify(bytes)?;
+    let (summary, operations) = bytes.split_at(info.bytes);
+    let infos = header.columns.get(..OPERATION_COLUMNS).unwrap_or_default();
+    let operations = execution::operations(&mut Columns::new(infos, operations), &tables)?;
+    summary::decode(summary, operations.into()).map(Some)
 }
 
 fn check_length(wanted: usize, got: usize) -> Result<(), Error> {

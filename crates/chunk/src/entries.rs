@@ -31,7 +31,7 @@ pub fn encode_entries(entries: &[Entry], encoding: &Encoding) -> Vec<u8> {
 
 /// The range from the smallest to the largest time.
 fn range(at: &[Timestamp]) -> TimeRange {
-    let Some((first, rest)) = at.split_first() else { panic!("a chunk has at least one record") };
+    let Some((first, rest)) = at.split_first() else { panic!("a chunk must have at least one record") };
     let wider = |range: TimeRange, at: &Timestamp| TimeRange::new(range.start.min(*at), range.end.max(*at));
     rest.iter().fold(TimeRange::new(*first, *first), wider)
 }

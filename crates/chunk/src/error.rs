@@ -16,6 +16,14 @@ pub enum Error {
     FilterChecksum { expected: u32, got: u32 },
     #[error("the filter of {what} ids denies {id}, which a segment has")]
     FilterLacks { what: &'static str, id: String },
+    #[error("checksum mismatch of the summary: expected {expected:#010x}, got {got:#010x}")]
+    SummaryChecksum { expected: u32, got: u32 },
+    #[error("{what} of the summary: {source}")]
+    SummaryColumn { what: &'static str, source: Box<Error> },
+    #[error("{what} of the summary are not in order")]
+    SummaryDisordered { what: &'static str },
+    #[error("the summary has other {what} than the calls of the chunk")]
+    SummaryDiffers { what: &'static str },
     #[error("checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
     ColumnChecksum { expected: u32, got: u32 },
     #[error("chunk holds {} records, expected {}", got.name(), wanted.name())]

@@ -5,7 +5,7 @@ use tacho_model::{Kind, Timestamp, ValueType};
 use crate::bytes::{Reader, put_varint};
 use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
-use crate::{Error, FilterInfo, Loss, Role, codec, text};
+use crate::{Error, FilterInfo, Loss, Role, SummaryInfo, codec, text};
 
 /// The part of a chunk before the records. For samples, it includes statistics about them.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +25,10 @@ pub struct Header {
     pub tables: Option<Tables>,
     /// Length of the whole chunk, bytes.
     pub bytes: usize,
-    /// Only for executions of version 3.
+    /// Only for executions of versions 3 and 4.
     pub filters: Option<FilterInfo>,
+    /// Only for executions of version 4.
+    pub summary: Option<SummaryInfo>,
     /// Only for samples.
     pub(crate) times: Option<TimesForm>,
     /// For entries and executions.
@@ -77,6 +79,20 @@ pub(crate) struct Stored {
     pub(crate) checksum: Option<u32>,
 }
 
+/// Number of columns with the operations, the first ones of executions.
+pub(crate) const OPERATION_COLUMNS: usize = 2;
+
+/// The parts of a chunk between header and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Front {
+    /// Version 1.
+    Nothing,
+    /// Version 3.
+    Filters,
+    /// Version 4: filters and a summary.
+    Summary,
+}
+
 /// Number of rows and table entries in a chunk of executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
@@ -124,7 +140,7 @@ impl MemberInfo {
 /// Decodes statistics as stored in version 1.
 fn take_stats(reader: &mut Reader<'_>) -> Result<(ValueType, Stats), Error> {
     let byte = reader.byte("value type")?;
-    let kind = ValueType::from_byte(byte).ok_or(Error::value("value type", byte))?;
+    let kind = ValueType::from_byte(byte).ok_or_else(|| Error::value("value type", byte))?;
     let count = reader.size("numbers", CHUNK_RECORDS_MAX)?;
     let mut scalar = |what| reader.scalar(kind, what).map(|word| from_word(word, kind));
     let (min, max, first, last) = (scalar("min")?, scalar("max")?, scalar("first")?, scalar("last")?);
@@ -162,8 +178,8 @@ impl ColumnInfo {
 
     fn take(reader: &mut Reader<'_>, bytes_max: usize) -> Result<Self, Error> {
         let [role, tag] = reader.array("column")?;
-        let role = Role::from_byte(role).ok_or(Error::value("role of a column", role))?;
-        let codec = codec::name(tag).or_else(|| text::name(tag)).ok_or(Error::value("codec", tag))?;
+        let role = Role::from_byte(role).ok_or_else(|| Error::value("role of a column", role))?;
+        let codec = codec::name(tag).or_else(|| text::name(tag)).ok_or_else(|| Error::value("codec", tag))?;
         Ok(Self { role, codec, tag, bytes: reader.size("bytes of a column", bytes_max)? })
     }
 }
@@ -195,7 +211,18 @@ impl Header {
         self.filters.as_ref().map_or(0, FilterInfo::bytes)
     }
 
-    /// Appends the header of entries or executions: all bytes between the prefix and the body.
+    /// Bytes of the summary, which follows the filters.
+    pub(crate) fn summary_bytes(&self) -> usize {
+        self.summary.map_or(0, |summary| summary.bytes)
+    }
+
+    /// Bytes of the first columns of executions, with the operations.
+    pub(crate) fn operation_bytes(&self) -> usize {
+        let first = self.columns.iter().take(OPERATION_COLUMNS);
+        first.fold(0, |sum, column| sum.saturating_add(column.bytes))
+    }
+
+    /// Appends the header of entries or executions, with the descriptions of its filters and its summary.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
         out.extend_from_slice(&self.start.to_le_bytes());
@@ -210,25 +237,43 @@ impl Header {
         if let Some(filters) = &self.filters {
             filters.put(out);
         }
+        if let Some(summary) = &self.summary {
+            summary.put(out);
+        }
     }
 
-    /// Decodes a header of version 1 or 3. `bytes` is the length of the whole chunk.
-    pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize, has_filters: bool) -> Result<Self, Error> {
+    /// Decodes a header of version 1, 3 or 4. `bytes` is the length of the whole chunk.
+    pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize, front: Front) -> Result<Self, Error> {
         let mut reader = Reader::new(fields);
         let count_max = if kind == Kind::Execution { CHUNK_EVENTS_MAX } else { CHUNK_RECORDS_MAX };
         let count = reader.size("records", count_max)?;
         let start = Timestamp::from_le_bytes(reader.array("start")?);
         let span = reader.varint("span")?;
-        let end = start.checked_add_unsigned(span).ok_or(Error::value("span", span))?;
+        let end = start.checked_add_unsigned(span).ok_or_else(|| Error::value("span", span))?;
         let stats = (kind == Kind::Sample).then(|| take_stats(&mut reader)).transpose()?;
         let tables = (kind == Kind::Execution).then(|| Tables::take(&mut reader)).transpose()?;
         let listed = reader.size("columns", CHUNK_COLUMNS_MAX)?;
         let columns = (0..listed).map(|_| ColumnInfo::take(&mut reader, bytes)).collect::<Result<_, _>>()?;
+        let has_filters = front != Front::Nothing;
         let filters = has_filters.then(|| FilterInfo::take(&mut reader, bytes)).transpose()?;
+        let has_summary = front == Front::Summary;
+        let summary = has_summary.then(|| SummaryInfo::take(&mut reader, bytes)).transpose()?;
         reader.end("header")?;
         let (time_error_max, members, times) = (0, vec![], None);
-        let header =
-            Self { kind, count, start, end, time_error_max, members, tables, bytes, filters, times, columns };
+        let header = Self {
+            kind,
+            count,
+            start,
+            end,
+            time_error_max,
+            members,
+            tables,
+            bytes,
+            filters,
+            summary,
+            times,
+            columns,
+        };
         match stats {
             Some((value_type, stats)) => header.into_group(value_type, stats),
             None => Ok(header),

@@ -8,7 +8,7 @@
 //!   semantic/ ──── group/ ────────┐
 //!   entries.rs ──┬── builder.rs ──┼── codec/*.rs, text/*.rs      records -> bytes
 //!   execution/ ──┘                │
-//!     filter.rs
+//!     filter.rs, summary/
 //!        chunk.rs ── header.rs ───┘                              bytes -> records
 //! ```
 //!
@@ -39,6 +39,7 @@ mod role;
 mod samples;
 pub mod semantic;
 mod stats;
+mod summary;
 mod text;
 mod times;
 pub mod tune;
@@ -51,8 +52,8 @@ pub use encoding::{Choice, CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{
-    AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions,
-    encode_executions_with,
+    AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, Visit, Walker, encode_executions,
+    encode_executions_with, part_gap,
 };
 pub use filter::{FilterInfo, Filters, REQUEST_ID};
 pub use group::{GroupColumn, encode_group, encode_group_by};
@@ -61,5 +62,9 @@ pub use loss::{Aggregate, Aggregation, Loss, Method, Tolerance};
 pub use role::Role;
 pub use samples::SampleColumns;
 pub use stats::{Stats, Sum, Summary};
+pub use summary::{
+    Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SKETCH_ERROR,
+    Sketch, SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value,
+};
 pub use times::Times;
 pub use values::{ValueColumn, Values};

@@ -327,7 +327,11 @@ mod tests {
                 assert_eq!((at, words), (group.at.clone(), expect.as_values().words()), "{compression:?}");
             }
             let some = encoded.read(&[1, 0], TimeRange::new(0, 1)).unwrap();
-            assert_eq!([some[0].len(), some[1].len()], [1, 1], "chunks outside the range are not read");
+            assert_eq!(
+                [some[0].len(), some[1].len()],
+                [1, 1],
+                "only the chunk that overlaps the range may be read"
+            );
         }
     }
 
@@ -347,7 +351,7 @@ mod tests {
         assert!(reduced.time_error_max <= 5);
         let read = reduced.read(&[0], TimeRange::ALL).unwrap().remove(0);
         let values: Vec<f64> = read.iter().flat_map(|(_, values)| values.iter().map(Value::as_f64)).collect();
-        let ValueColumn::F64(wave) = &group.columns[0] else { panic!("floats") };
+        let ValueColumn::F64(wave) = &group.columns[0] else { panic!("the first column must have floats") };
         assert!(wave.iter().zip(values).all(|(a, b)| (a - b).abs() <= 0.01));
     }
 

@@ -40,7 +40,9 @@ pub(crate) fn entries(bytes: &[u8], entries: &[Entry]) {
 pub(crate) fn executions(bytes: &[u8], block: &ExecutionBlock) {
     debug_assert!(
         block.len() > RECORDS_MAX
-            || Chunk::open(bytes).and_then(|chunk| chunk.executions()).is_ok_and(|read| read == *block),
+            || Chunk::open(bytes).is_ok_and(|chunk| {
+                chunk.executions().is_ok_and(|read| read == *block) && chunk.summary().is_ok()
+            }),
         "executions are not decoded as encoded"
     );
 }

@@ -5,8 +5,8 @@ mod common;
 use common::{block, logs, operations, segment, web};
 use proptest::prelude::*;
 use tacho_chunk::{
-    Aggregate, Aggregation, Checked, Chunk, Encoding, Error, GroupColumn, Loss, Method, Tolerance, Values,
-    encode_entries, encode_executions, encode_group,
+    Aggregate, Aggregation, CallSummary, Checked, Chunk, Encoding, Error, GroupColumn, Loss, Method,
+    Tolerance, Values, encode_entries, encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry};
 
@@ -33,7 +33,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
             }
             let has_it = block.rows().any(|row| row.attributes().any(|a| &**a.key == "http.status"));
             assert_eq!(chunk.has_attribute("http.status", &|_| true), Ok(has_it));
-            chunk.filters().map(drop)
+            chunk.filters()?;
+            chunk.summary().map(drop)
         }
     }
 }
@@ -50,8 +51,8 @@ fn repair(bytes: &mut [u8]) {
     let end = prefix.saturating_add(header).min(bytes.len());
     repair_header(bytes, prefix, end);
     if !of_group {
-        let filters = filter_bytes(bytes);
-        let body = crc32c::crc32c(&bytes[end + filters..]);
+        let front = filter_bytes(bytes) + summary_bytes(bytes);
+        let body = crc32c::crc32c(&bytes[end + front..]);
         bytes[12..16].copy_from_slice(&body.to_le_bytes());
         repair_header(bytes, prefix, end);
     }
@@ -66,6 +67,12 @@ fn repair_header(bytes: &mut [u8], prefix: usize, end: usize) {
 fn filter_bytes(chunk: &[u8]) -> usize {
     let filters = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().filters);
     filters.map_or(0, |filters| filters.trace_bytes + filters.request_bytes)
+}
+
+/// Bytes of the summary between filters and columns.
+fn summary_bytes(chunk: &[u8]) -> usize {
+    let summary = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().summary);
+    summary.map_or(0, |summary| summary.bytes)
 }
 
 fn some_chunks() -> Vec<Vec<u8>> {
@@ -110,6 +117,21 @@ fn group(at: &[i64], columns: &[GroupColumn<'_>]) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_changed_summary_is_refused_or_valid(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)
+    ) {
+        let summary = CallSummary::of(&block(&web::requests(20, 3), &web::operations())).unwrap();
+        let mut bytes = summary.encode();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(read) = CallSummary::decode(&bytes, summary.operations.clone()) {
+            prop_assert_eq!(&CallSummary::decode(&read.encode(), summary.operations.clone()), &Ok(read));
+        }
+    }
 
     #[test]
     fn random_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..4) {
@@ -188,9 +210,9 @@ fn every_flipped_bit_of_executions_is_detected_and_damaged_filters_do_not_hide_r
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(decode(&bytes).is_err(), "bit {bit} flipped");
         let Ok(chunk) = Chunk::open(&bytes) else { continue };
-        let Ok(Checked { members, filters: Some(_) }) = chunk.check() else { continue };
+        let Ok(Checked { members, filters: Some(_), summary: None }) = chunk.check() else { continue };
         assert!(members.is_empty() && chunk.executions() == whole.executions());
-        assert_eq!(chunk.with_new_filters().as_ref(), Ok(&good));
+        assert_eq!(chunk.with_new_front().as_ref(), Ok(&good));
         readable += 1;
     }
     assert_eq!(readable, filter_bytes(&good) * 8);
@@ -200,6 +222,49 @@ fn every_flipped_bit_of_executions_is_detected_and_damaged_filters_do_not_hide_r
         let is_long_enough = Chunk::front_bytes(&good).is_some_and(|front| front <= length);
         assert_eq!(front.is_ok(), is_long_enough, "front of {length} bytes");
     }
+}
+
+#[test]
+fn a_damaged_summary_is_detected_and_does_not_hide_records() {
+    let good = encode_executions(&block(&web::requests(60, 3), &web::operations()));
+    let (whole, summary) = (Chunk::open(&good).unwrap(), summary_bytes(&good));
+    assert!(summary > 100 && whole.summary().unwrap().is_some(), "{summary} bytes");
+    let parts = Chunk::summary_parts(&good).unwrap();
+    let cut: Vec<u8> = parts.iter().flat_map(|part| &good[part.clone()]).copied().collect();
+    assert_eq!(Chunk::open_summary(&cut, good.len()), whole.summary());
+    assert_eq!(Chunk::open_summary(&good, good.len()), whole.summary());
+    for place in parts[1].start..parts[1].start + summary {
+        let mut bytes = good.clone();
+        bytes[place] ^= 1 << (place % 8);
+        let chunk = Chunk::open(&bytes).unwrap();
+        let error = chunk.summary().unwrap_err();
+        assert!(matches!(error, Error::SummaryChecksum { .. }), "{error}");
+        assert!(Chunk::open_summary(&bytes, bytes.len()).is_err());
+        assert_eq!(chunk.executions(), whole.executions());
+        let found = Checked { summary: Some(error), ..Checked::default() };
+        assert_eq!((chunk.check(), chunk.with_new_front().as_ref()), (Ok(found), Ok(&good)));
+    }
+    for length in 0..cut.len() {
+        assert!(Chunk::open_summary(&cut[..length], good.len()).is_err(), "cut to {length} bytes");
+    }
+}
+
+#[test]
+fn a_summary_of_other_calls_is_detected() {
+    let blocks = [3, 4].map(|seed| block(&web::requests(60, seed), &web::operations()));
+    let summaries = blocks.each_ref().map(|block| CallSummary::of(block).unwrap());
+    let [a, b] = &summaries;
+    assert_ne!(a, b);
+    let bytes = b.encode();
+    assert_eq!(CallSummary::decode(&bytes, b.operations.clone()).as_ref(), Ok(b));
+    for length in 0..bytes.len() {
+        assert!(
+            CallSummary::decode(&bytes[..length], b.operations.clone()).is_err(),
+            "cut to {length} bytes"
+        );
+    }
+    let version = CallSummary::decode(&[2], b.operations.clone()).unwrap_err();
+    assert_eq!(version.to_string(), "version of the summary is 2, which is invalid");
 }
 
 /// A read of one member reads only its bytes, so damage of other members has no effect.
@@ -227,7 +292,7 @@ fn say(damage: impl FnOnce(&mut Vec<u8>)) -> String {
 #[test]
 fn errors_name_value_and_place() {
     assert_eq!(say(|b| b[0] = b'X'), "not a chunk: begins with [58, 43, 48, 4b], expected \"TCHK\"");
-    assert_eq!(say(|b| b[4] = 4), "chunk version 4 is newer than this program knows (at most 3)");
+    assert_eq!(say(|b| b[4] = 5), "chunk version 5 is newer than this program knows (at most 4)");
     assert_eq!(say(|b| b.truncate(11)), "header length: 4 bytes are needed, 3 are left");
     assert_eq!(say(|b| b.push(0)), "body: 1 trailing bytes");
     let header = say(|b| b[17] ^= 1);

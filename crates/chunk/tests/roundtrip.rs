@@ -40,7 +40,11 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
-        assert_eq!(Chunk::parts(&bytes[..parts[0].start + 9], range, |_| true), None, "no header");
+        assert_eq!(
+            Chunk::parts(&bytes[..parts[0].start + 9], range, |_| true),
+            None,
+            "parts were found although the header is cut off"
+        );
         let all: Vec<u8> = parts.into_iter().flat_map(|part| bytes[part].to_vec()).collect();
         let open = |all: &[u8]| {
             let chunk = Chunk::open_parts(all, bytes.len(), range, |member| member == wanted);
@@ -50,7 +54,9 @@ fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
         let header = open(&all).unwrap();
         let chunk = Chunk::reopen(&all, &header).unwrap();
         let others = header.members.iter().filter(|info| info.member != wanted && info.bytes > 0);
-        others.for_each(|info| assert!(chunk.values(info.member).is_err(), "a column that was not read"));
+        others.for_each(|info| {
+            assert!(chunk.values(info.member).is_err(), "a column that was not read has values")
+        });
         (chunk.values(wanted), chunk.times().map(|times| times.to_vec()), all.len())
     };
     let (read, times, _) = gathered(TimeRange::ALL);
@@ -60,7 +66,7 @@ fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
         let whole = Chunk::open(bytes).unwrap();
         let columns: usize = whole.header().members.iter().map(|info| info.bytes).sum();
         let (_, _, length) = gathered(TimeRange::new(last + 1, i64::MAX));
-        assert!(length <= bytes.len() - columns, "only the header if the times do not overlap");
+        assert!(length <= bytes.len() - columns, "columns were read although the range has no samples");
     }
 }
 

@@ -6,8 +6,10 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use filled::{directory, fill, in_runtime};
 use serde_json::Value;
@@ -121,6 +123,25 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
 }
 
 #[test]
+fn each_printed_time_of_a_backup_selects_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    json(&["backup", "create", text(&data), text(&at)]);
+    let newest = json(&["backup", "create", text(&data), text(&at)]);
+    let id = newest["id"].as_str().unwrap();
+    let (_, table, _) = run(&["backup", "list", text(&at)]);
+    let row = table.lines().find(|row| row.starts_with(id)).unwrap();
+    let listed = json(&["backup", "list", text(&at)]);
+    let listed = listed["backups"].as_array().unwrap().iter().find(|backup| backup["id"] == id).unwrap();
+    for time in [row.split_whitespace().nth(1).unwrap(), listed["time"].as_str().unwrap()] {
+        let restored = json(&["restore", text(&at), text(&out), "--at", time]);
+        assert_eq!(restored["id"], id, "--at {time}: {table}");
+        fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
 fn verify_and_prune_report_their_results() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
@@ -172,6 +193,14 @@ fn verify_and_prune_report_their_results() {
     assert!(stderr.contains("hint: move the unreadable record away"), "{stderr}");
     let (_, stderr) = failure(&["backup", "prune", text(&at), "--keep-last", "1"]);
     assert!(stderr.contains("hint: tacho backup verify names all damage"), "{stderr}");
+    let only = place.path().join("only");
+    fs::create_dir_all(only.join("backups")).unwrap();
+    fs::copy(at.join("repository.json"), only.join("repository.json")).unwrap();
+    assert_eq!(run(&["backup", "list", text(&only)]).1, "no backups\n");
+    fs::copy(&record, only.join("backups/20260101T000000Z-0000")).unwrap();
+    let (code, stdout, stderr) = run(&["backup", "list", text(&only)]);
+    assert_eq!((code, &*stdout), (Some(1), "no readable backups\n"));
+    assert!(stderr.contains("1 backup cannot be read"), "{stderr}");
     fs::remove_file(&record).unwrap();
     let (_, stderr) = failure(&["backup", "verify", text(&at)]);
     assert!(stderr.contains("hint: the next backup writes a missing object again"), "{stderr}");
@@ -230,6 +259,24 @@ fn wrong_places_are_refused_before_anything_is_written() {
         assert!(stderr.contains("is not a backup repository: it has no repository.json"), "{stderr}");
     }
     assert!(!at.exists());
+    // A restore.
+    json(&["backup", "create", text(&data), text(&at)]);
+    symlink(&at, place.path().join("also")).unwrap();
+    for (inside, of) in [
+        ("data/drill", "the data directory "),
+        ("data/chunks/a/b", "the data directory "),
+        ("link/drill", "the data directory "),
+        ("repository/drill", "the repository "),
+        ("also/objects/drill", "the repository "),
+    ] {
+        let inside = place.path().join(inside);
+        let (code, stderr) = failure(&["restore", text(&at), text(&inside)]);
+        assert_eq!(code, 2);
+        let expected = format!("error: {} is inside of {of}{}", text(&inside), text(place.path()));
+        assert!(stderr.starts_with(&expected), "{stderr}");
+        assert!(!inside.exists());
+    }
+    assert!(!data.join("chunks/a").exists());
 }
 
 #[test]
@@ -325,6 +372,75 @@ fn a_running_server_is_backed_up_without_a_stop() {
     assert_eq!(code, 1);
     assert!(stderr.contains("the server uses another data directory"), "{stderr}");
     assert_eq!(second.get("/api/v1/admin/snapshots").json()["data"]["snapshots"], Value::Array(vec![]));
+}
+
+#[test]
+fn a_running_server_is_backed_up_like_a_directory_at_rest() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, outside] = ["data", "repository", "outside"].map(|name| place.path().join(name));
+    let server = Server::start(&data);
+    write(&server, "", 0..10);
+    let url = server.url();
+    let create = ["backup", "create", text(&data), text(&at), "--server", &url];
+    // Entries that are not copied are named.
+    fs::write(&outside, "secret").unwrap();
+    fs::write(data.join("foo.txt"), "").unwrap();
+    fs::create_dir(data.join("sub")).unwrap();
+    symlink(&outside, data.join("link")).unwrap();
+    let warnings = |stderr: &str| -> Vec<String> {
+        let mut warnings: Vec<String> = stderr.lines().map(str::to_owned).collect();
+        warnings.sort();
+        warnings
+    };
+    let (code, _, stderr) = run(&create);
+    assert_eq!(code, Some(0), "{stderr}");
+    let expected = ["foo.txt", "link", "sub"];
+    let expected = expected
+        .map(|name| format!("warning: {name} is not a file of a data directory, and not in the backup"));
+    let live = warnings(&stderr);
+    assert_eq!(live, expected);
+    // A symbolic link is refused by the command, and by the server.
+    symlink(&outside, data.join("probes.json")).unwrap();
+    let (code, refused) = failure(&create);
+    assert_eq!(code, 1);
+    assert!(refused.contains("file is a symbolic link: replace it by a copy"), "{refused}");
+    let answer = server.post("/api/v1/admin/snapshots", &[], b"");
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("file is a symbolic link: replace it by a copy"), "{}", answer.text());
+    assert_eq!(fs::read_dir(data.join("snapshots")).unwrap().count(), 0);
+    // At rest, the messages are the same.
+    assert_eq!(server.stop().code(), Some(0));
+    let create = ["backup", "create", text(&data), text(&at)];
+    assert_eq!(failure(&create), (code, refused));
+    fs::remove_file(data.join("probes.json")).unwrap();
+    assert_eq!(warnings(&run(&create).2), live);
+}
+
+#[test]
+fn a_backup_that_waits_for_other_snapshots_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at] = ["data", "repository"].map(|name| place.path().join(name));
+    let server = Server::start(&data);
+    let path = "/api/v1/admin/snapshots";
+    let [id, _] = [(), ()].map(|()| {
+        let made = server.post(path, &[], b"").json();
+        made["data"]["id"].as_str().unwrap().to_owned()
+    });
+    let left = server.get(path).json()["data"]["snapshots"][0]["lease_seconds"].as_u64();
+    assert!(left <= Some(60) && left.is_some(), "{left:?}");
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(["backup", "create", text(&data), text(&at), "--server", &server.url()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // If the command prints nothing until it ends, the leases of the snapshots have ended.
+    let mut line = String::new();
+    let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("waiting until 2") && line.contains(": 2 snapshots exist"), "{line:?}");
+    assert!(line.contains("if their backups were killed, the first snapshot ends at 2"), "{line:?}");
+    server.request("DELETE", &format!("{path}/{id}"), &[], b"");
+    assert_eq!(waiting.wait().unwrap().code(), Some(0));
 }
 
 #[test]

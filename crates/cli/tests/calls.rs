@@ -4,6 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use support::Server;
 use tacho_lab::calls::{HEADER, Sender, Traces, When, rows};
 
@@ -53,27 +54,109 @@ fn operations_and_traces_of_a_fleet_have_the_figures_of_its_calls() {
     let expected = expected(&text);
 
     let range = format!("start={START_S}&end={}", START_S + 700);
+    // A long range has long steps, into which the slots of the summaries fit.
+    let long = format!("start={}&end={}", START_S - 1_000_000, START_S + 1_000_000);
     for is_flushed in [false, true] {
         if is_flushed {
             assert_eq!(server.post("/api/flush", &[], b"").status, 204);
         }
-        let answer = server.get(&format!("/api/operations?{range}")).json();
-        let figure = |row: &serde_json::Value, name: &str| row[name].as_u64().unwrap();
-        let found: Figures = answer["operations"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| {
-                let own = if row["kind"] == "http-client" { 0 } else { figure(row, "self_ns") };
-                let figures = [figure(row, "count"), figure(row, "errors"), figure(row, "total_ns"), own];
-                let name = |name: &str| row[name].as_str().unwrap().to_owned();
-                ((name("service"), name("operation")), figures)
-            })
-            .collect();
-        assert_eq!(found, expected, "flushed: {is_flushed}");
-
+        for range in [&range, &long] {
+            let answer = server.get(&format!("/api/operations?{range}")).json();
+            assert_eq!(figures(&answer), expected, "flushed: {is_flushed}, {range}");
+        }
         let last = last.as_ref().unwrap();
         let trace = server.get(&format!("/api/traces/{}?{range}", last.id)).json();
         assert_eq!(trace["spans"].as_array().unwrap().len(), last.calls as usize);
+    }
+    for path in ["operations", "services"] {
+        let answer = |exact| server.get(&format!("/api/{path}?{long}&exact={exact}")).json();
+        compare(&answer(false)[path], &answer(true)[path]);
+    }
+    let clients = server.get(&format!("/api/operations?{long}&kind=http-client")).json();
+    let clients = clients["operations"].as_array().unwrap();
+    assert!(clients.iter().all(|row| row["self_ns"].is_null()), "summaries are used: {clients:?}");
+    let refused = server.get(&format!("/api/operations?{long}&exact=1"));
+    assert_eq!(refused.status, 400);
+    check_series(&server, &expected);
+}
+
+/// Compares the series of calls with the figures of the calls.
+fn check_series(server: &Server, expected: &Figures) {
+    let end = START_S + 700;
+    let asked = |query: &str| {
+        let escaped: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let answer = server.get(&format!("/api/v1/query?query={escaped}&time={end}")).json();
+        answer["data"]["result"].as_array().unwrap_or_else(|| panic!("{query}: {answer}")).clone()
+    };
+    let value = |row: &Value| row["value"][1].as_str().unwrap().parse::<f64>().unwrap();
+    let of_operations = |query: &str| -> BTreeMap<(String, String), f64> {
+        let rows = asked(&format!("sum by (service, operation) ({query})"));
+        let name = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
+        rows.iter().map(|row| ((name(row, "service"), name(row, "operation")), value(row))).collect()
+    };
+    let figures = |index: usize, unit: f64| -> BTreeMap<(String, String), f64> {
+        expected.iter().map(|(key, figures)| (key.clone(), figures[index] as f64 / unit)).collect()
+    };
+    for (query, figures) in [
+        ("calls_total", figures(0, 1.0)),
+        ("call_errors_total", figures(1, 1.0)),
+        ("call_duration_seconds_count", figures(0, 1.0)),
+        ("call_duration_seconds_bucket{le=\"+Inf\"}", figures(0, 1.0)),
+    ] {
+        assert_eq!(of_operations(query), figures, "{query}");
+    }
+    for (key, seconds) in of_operations("call_duration_seconds_sum") {
+        assert!((seconds - figures(2, 1e9)[&key]).abs() < 1e-6, "{key:?}: {seconds}");
+    }
+    // PromQL extrapolates the increase to the end of the window, by less than a minute of twenty.
+    let calls = expected.values().map(|figures| figures[0]).sum::<u64>() as f64;
+    let increase = value(&asked("sum(increase(calls_total[20m]))")[0]);
+    assert!((calls..calls * 1.06).contains(&increase), "{increase} of {calls}");
+    let quantiles =
+        asked("histogram_quantile(0.5, sum by (le) (rate(call_duration_seconds_bucket[10m]))) > 0");
+    assert_eq!(quantiles.len(), 1);
+    let names = server.get("/api/v1/label/__name__/values").json();
+    assert!(names["data"].as_array().unwrap().contains(&"calls_total".into()), "{names}");
+}
+
+/// The figures of the operations in an answer.
+fn figures(answer: &Value) -> Figures {
+    let figure = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let figures = |row: &Value| {
+        let own = if row["kind"] == "http-client" { 0 } else { figure(row, "self_ns") };
+        let figures = [figure(row, "count"), figure(row, "errors"), figure(row, "total_ns"), own];
+        let name = |name: &str| row[name].as_str().unwrap().to_owned();
+        ((name("service"), name("operation")), figures)
+    };
+    answer["operations"].as_array().unwrap().iter().map(figures).collect()
+}
+
+/// Compares an answer from summaries with one from the calls: percentiles within 1 % and the 0.1 % of the other answer, self
+/// times of HTTP clients not at all, and all other figures exactly.
+fn compare(got: &Value, exact: &Value) {
+    match (got, exact) {
+        (Value::Array(got), Value::Array(exact)) => {
+            assert_eq!(got.len(), exact.len());
+            got.iter().zip(exact).for_each(|(got, exact)| compare(got, exact));
+        }
+        (Value::Object(got), Value::Object(exact)) => {
+            for (name, exact) in exact {
+                let got = &got[name];
+                match (got.as_f64().zip(exact.as_f64()), name.as_str()) {
+                    (Some((got, exact)), "p50_ns" | "p95_ns" | "p99_ns") => {
+                        assert!((got - exact).abs() <= exact * 0.0111, "{name}: {got} for {exact}");
+                    }
+                    (None, "self_ns") if got.is_null() => {}
+                    // The last number of a point is a percentile, or a count.
+                    (None, "timeline") => {
+                        for (got, exact) in got.as_array().unwrap().iter().zip(exact.as_array().unwrap()) {
+                            assert_eq!(got.as_array().unwrap()[..3], exact.as_array().unwrap()[..3]);
+                        }
+                    }
+                    _ => assert_eq!(got, exact, "{name}"),
+                }
+            }
+        }
+        _ => assert_eq!(got, exact),
     }
 }

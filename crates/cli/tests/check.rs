@@ -471,6 +471,29 @@ fn if_tokens_were_lost_a_repair_says_that_requests_that_need_a_token_are_refused
 }
 
 #[test]
+fn a_file_of_tokens_that_other_users_may_change_is_reported() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    in_runtime(fill(&data, 0..1, false));
+    let data_text = data.to_str().unwrap();
+    assert_eq!(run(&["token", "add", "me", "--role", "read", "--data", data_text]).0, Some(0));
+    for (mode, is_reported) in [(0o600, false), (0o644, false), (0o666, true), (0o620, true)] {
+        std::fs::set_permissions(data.join("tokens"), std::fs::Permissions::from_mode(mode)).unwrap();
+        let (code, stdout, stderr) = run(&["check", data_text]);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert_eq!(stdout.contains("tokens"), is_reported, "{mode:o}: {stdout}");
+        assert_eq!(
+            stdout.contains(&format!("mode {mode:o}: other users may add tokens")),
+            is_reported,
+            "{stdout}"
+        );
+        let found = std::fs::metadata(data.join("tokens")).unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode, "the check changes nothing");
+    }
+}
+
+#[test]
 fn directories_that_cannot_be_read_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let refused = |data: &Path, says: &str| {

@@ -325,6 +325,21 @@ fn a_pipe_that_is_closed_ends_an_export_quietly() {
     assert_eq!((child.wait().unwrap().code(), &*said, &first), (Some(0), "", b"{\"metric\""));
 }
 
+/// A CSV export without `--only` asks the server twice.
+#[test]
+fn the_warning_about_a_token_without_tls_is_printed_once() {
+    let place = Place::new();
+    let url = place.server.url().replace("127.0.0.1", "0.0.0.0");
+    let output = Command::new(tacho())
+        .args(["export", "--match", ALL, "--format", "csv", "--server", &url])
+        .env("TACHO_TOKEN", "tacho_unknown")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("without TLS: use https://").count(), 1, "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn a_build_without_parquet_says_how_to_build_with_it() {

@@ -269,7 +269,7 @@ fn refused_records_are_counted_and_the_rest_is_verified() {
     let url = place.server.url();
     let (code, stdout, stderr) = run(&["import", file.to_str().unwrap(), "--server", &url]);
     assert_eq!(code, Some(3), "{stdout}{stderr}");
-    let said = "2,000 records kept, 1,000 refused:\n  label \"id\" has 100 values, at most 100 are allowed: for example ";
+    let said = "2,000 records kept, 1,000 refused:\n  label \"id\" already has 100 values, at most 100 are allowed: for example ";
     assert!(stdout.contains("{id=\"100\"}\n"), "{stdout}");
     assert!(stdout.contains(said) && stdout.contains("verified: the store holds 2,000 samples"), "{stdout}");
     assert!(stderr.contains("the store refused 1,000 records\nhint: `tacho cardinality`"), "{stderr}");

@@ -311,6 +311,20 @@ fn an_import_above_the_rate_is_delayed_and_completes() {
     let done = wait_for("the import to end", || Some(post()).filter(|response| response.status == 200));
     assert_eq!(done.json()["data"]["repeated"].as_u64(), Some(1), "{}", done.text());
     assert!(guarded.refused("limited", "samples_per_second") >= 1);
+
+    // Each write that must wait is counted by its protocol.
+    let lines: String = (1..=200).map(|at| format!("m value=1 {at}\n")).collect();
+    let write = || guarded.server.post("/write", &[("Authorization", &bearer)], lines.as_bytes()).status;
+    let mut delayed = 0;
+    while delayed < 2 {
+        match write() {
+            429 => delayed += 1,
+            status => assert_eq!(status, 204),
+        }
+    }
+    let text = ask(&guarded.server, "GET", "/metrics", &guarded.admin).text();
+    assert!(text.contains("tacho_sender_waits_total{protocol=\"line\"} 2\n"), "{text}");
+    assert!(text.contains("tacho_sender_waits_total{protocol=\"import\"} "), "{text}");
 }
 
 #[test]

@@ -79,6 +79,25 @@ fn parquet_exports_round_trip() {
 }
 
 #[test]
+fn a_pipe_that_is_closed_ends_an_export_quietly() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(path("all.jsonl"), EVERYTHING).unwrap();
+    ok(&["import", &path("all.jsonl"), "--data", &path("data")]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = std::process::Command::new(support::tacho())
+        .args(["export", "--all", "--format", "parquet", "--only", "samples", "--data", &path("data")])
+        .stdout(writer)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .unwrap();
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));
+}
+
+#[test]
 fn parquet_files_of_other_programs_are_read_and_their_broken_rows_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();

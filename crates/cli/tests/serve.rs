@@ -128,6 +128,29 @@ fn stored_files_are_not_readable_by_other_users() {
 }
 
 #[test]
+fn a_file_of_tokens_that_other_users_may_change_is_logged_at_the_start_and_when_it_is_read_again() {
+    let data = tempfile::tempdir().unwrap();
+    let tokens = data.path().join("tokens");
+    let add = ["token", "add", "me", "--role", "read", "--data", data.path().to_str().unwrap()];
+    assert_eq!(support::run(&add).0, Some(0));
+    let share = || std::fs::set_permissions(&tokens, Permissions::from_mode(0o666)).unwrap();
+    share();
+    let server = Server::start(data.path());
+    for times in 1..=2 {
+        support::wait_for("the warning", || {
+            let log = server.log();
+            let warnings = log.matches("other users could write to the file of tokens").count();
+            (warnings == times && log.contains("mode=\"666\"")).then_some(())
+        });
+        support::wait_for("the file to be private", || {
+            let mode = std::fs::metadata(&tokens).unwrap().permissions().mode();
+            (mode & 0o777 == 0o600).then_some(())
+        });
+        share();
+    }
+}
+
+#[test]
 fn every_answer_has_the_security_headers() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());

@@ -152,7 +152,7 @@ async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
         let begin = Instant::now();
         let found: Vec<Scanned> = driver.scan(scan).await?.try_collect().await?;
         waits.push(begin.elapsed());
-        assert!(!found.is_empty(), "the row exists");
+        assert!(!found.is_empty(), "a written row was not found");
     }
     waits.sort_unstable();
     let us = |at: usize| waits[at].as_secs_f64() * 1e6;
@@ -183,7 +183,7 @@ async fn verify(url: &str, acknowledged: u64) -> Result<(), Failure> {
         let rows: Vec<Scanned> = stream.try_collect().await?;
         let rows = rows.into_iter().collect::<Result<Vec<Row>, _>>()?;
         for (at, found) in rows.iter().enumerate() {
-            assert_eq!(*found, row(at as u64 * SERIES + series), "row equals the written one");
+            assert_eq!(*found, row(at as u64 * SERIES + series), "the row must equal the written one");
         }
         found += rows.len() as u64;
     }

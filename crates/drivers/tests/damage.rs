@@ -81,7 +81,7 @@ async fn a_short_file_with_a_row_is_never_removed() {
 }
 
 #[tokio::test]
-async fn a_damaged_batch_head_loses_no_row() {
+async fn rows_after_a_damaged_batch_head_are_read() {
     for (batches, from_end) in [(5, false), (20, false), (20, true)] {
         let bench = Bench::new();
         filled(&bench, batches).await;
@@ -336,9 +336,9 @@ async fn a_missing_file_is_detected() {
         driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
     }
     drop(driver);
-    assert!(!file.exists(), "the number of the file is not reused");
+    assert!(!file.exists(), "the number of the missing file was reused");
     std::fs::remove_file(&bench.segments()[0]).unwrap();
-    assert!(bench.try_open().await.is_err(), "files missing later are detected");
+    assert!(bench.try_open().await.is_err(), "the permission also covered a file that was removed later");
 }
 
 #[tokio::test]
@@ -486,7 +486,7 @@ async fn a_segment_that_only_one_copy_of_the_manifest_lists_is_kept() {
         driver.put(vec![row(9, b"one more")]).await.unwrap();
         assert_eq!(keys(&driver).await, expect, "space for {space} bytes");
     }
-    assert!(refused > 50, "{refused} puts met a full disk");
+    assert!(refused > 50, "only {refused} puts met a full disk");
 }
 
 #[tokio::test]

@@ -226,7 +226,7 @@ async fn end_everywhere(power_fails: bool) {
         }
         operations += 1;
     }
-    assert!(operations > 100, "{operations}");
+    assert!(operations > 100, "only {operations} operations");
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_copy_made_during_writes_is_complete_or_refused() {
             }
         }
     }
-    assert!(refused > 20, "{refused}");
+    assert!(refused > 20, "only {refused} copies were refused");
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
-//! A read of chosen traces or request ids finds the same segments as a read of everything: after random calls, flushes, merges,
-//! deletions and restarts, and with damaged filters. It reads only a small part of the other chunks.
+//! A read of chosen traces or request ids finds the same segments as a read of everything, and a read with summaries counts the
+//! same calls: after random calls, flushes, merges, deletions and restarts, and with damaged filters and summaries. They read
+//! only a small part of the other chunks.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tacho_chunk::{AttributeData, ExecutionBlock, REQUEST_ID};
+use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID};
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{
     Attribute, AttributeValue, Batch, Event, EventKind, ExecutionSeries, Labels, ManualClock, Matcher,
@@ -179,6 +180,41 @@ impl Bench {
         found
     }
 
+    /// Counts and sums the calls that were entered in a range, with the summaries if `is_summed`. Also returns the number of used
+    /// and of damaged summaries.
+    async fn count(&self, range: TimeRange, is_summed: bool) -> ([u64; 2], usize, usize) {
+        let (sums, used, damaged) = (Mutex::new([0, 0]), AtomicUsize::new(0), AtomicUsize::new(0));
+        let add = |count, total| {
+            let mut sums = sums.lock().unwrap();
+            *sums = [sums[0] + count, sums[1] + total];
+        };
+        let accept = |summary: std::result::Result<&CallSummary, String>| {
+            if let Ok(summary) = summary {
+                summary.cells.iter().for_each(|cell| add(cell.count, cell.total_ns));
+                used.fetch_add(1, Ordering::Relaxed);
+                return true;
+            }
+            damaged.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        for service in 0..3 {
+            let room = AtomicUsize::new(usize::MAX);
+            let needed = if is_summed { Needed::Unsummarized(&accept) } else { Needed::All };
+            let id = labels(service).id();
+            let read = self.store().executions_of(id, range, &room, needed, |_| true).await.unwrap();
+            for block in read.whole().unwrap() {
+                let within = block.rows().filter(|row| range.contains(row.start()));
+                within.for_each(|row| add(1, row.duration()));
+            }
+        }
+        (sums.into_inner().unwrap(), used.into_inner(), damaged.into_inner())
+    }
+
+    async fn check_counts(&self, range: TimeRange) {
+        let (summed, ..) = self.count(range, true).await;
+        assert_eq!(summed, self.count(range, false).await.0, "{range:?}");
+    }
+
     async fn check(&self, numbers: Range<u64>, range: TimeRange) {
         for number in numbers {
             let id = segment(number, 0).trace;
@@ -232,6 +268,8 @@ async fn chosen_ids_are_found_as_in_a_read_of_everything() {
             }
             let number = random.below(next.max(1)) / 4 * 4;
             bench.check(number..number + 1, TimeRange::ALL).await;
+            bench.check_counts(TimeRange::ALL).await;
+            bench.check_counts(TimeRange::new(0, (number * 1_000).cast_signed())).await;
         }
         let number = random.below(next.max(1)) / 4 * 4;
         bench.check(number..number + 9, TimeRange::ALL).await;
@@ -240,7 +278,7 @@ async fn chosen_ids_are_found_as_in_a_read_of_everything() {
 }
 
 #[tokio::test]
-async fn other_chunks_are_read_in_small_part_and_damaged_filters_hide_nothing() {
+async fn few_bytes_of_other_chunks_are_read_and_damaged_filters_hide_no_record() {
     let mut bench = Bench::new();
     bench.open().await;
     for chunk in 0..10 {
@@ -263,12 +301,54 @@ async fn other_chunks_are_read_in_small_part_and_damaged_filters_hide_nothing() 
     assert!(few * 2 < all, "{few} of {all} bytes");
 
     bench.open().await;
-    damage_filters(&bench.directory.path().join("chunks"));
+    damage(&bench.directory.path().join("chunks"), |chunk, header| {
+        // All bits of the first blocks are now 0, so these blocks deny every id.
+        chunk[header..header + 512].fill(0);
+    });
     bench.check(number..number + 9, TimeRange::ALL).await;
 }
 
-/// Changes a byte of the filters of each chunk in these segment files.
-fn damage_filters(directory: &Path) {
+#[tokio::test]
+async fn summaries_replace_chunks_and_damaged_ones_are_replaced_by_the_calls() {
+    let mut bench = Bench::new();
+    bench.open().await;
+    for chunk in 0..10 {
+        let numbers = chunk * SEGMENTS..(chunk + 1) * SEGMENTS;
+        let segments = numbers.map(|n| segment(n, n.cast_signed())).collect();
+        bench.store().append(batch(0, segments), None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+    // The last call of chunk 8 ends after the range.
+    let within = TimeRange::new(100, (9 * SEGMENTS + 100).cast_signed());
+    let mut expected = Vec::new();
+    for (range, used) in [(TimeRange::ALL, 10), (within, 7)] {
+        bench.bytes_read();
+        let (exact, ..) = bench.count(range, false).await;
+        let all = bench.bytes_read();
+        assert_eq!(bench.count(range, true).await, (exact, used, 0));
+        let few = bench.bytes_read();
+        assert!(few * 3 < all, "{few} of {all} bytes");
+        expected.push((range, exact));
+    }
+
+    // A deletion hides calls of one chunk, so its calls are read.
+    bench.open().await;
+    bench.store().delete(&[Matcher::equal("service", "a")], TimeRange::new(5, 9)).await.unwrap();
+    let (left, used, _) = bench.count(TimeRange::ALL, true).await;
+    assert_eq!((left, used), (bench.count(TimeRange::ALL, false).await.0, 9));
+
+    bench.open().await;
+    damage(&bench.directory.path().join("chunks"), |chunk, _| {
+        let summary = Chunk::summary_parts(chunk).unwrap()[1].start;
+        chunk[summary + 20] ^= 1;
+    });
+    let (found, used, damaged) = bench.count(TimeRange::ALL, true).await;
+    assert_eq!((found, used, damaged), (left, 0, 9));
+    assert_eq!(expected[0].1[0] - left[0], 5);
+}
+
+/// Changes each chunk in these segment files. `change` gets the bytes from the start of a chunk, and the end of its header.
+fn damage(directory: &Path, change: impl Fn(&mut [u8], usize)) {
     let mut damaged = 0;
     for file in std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()) {
         if file.extension().is_none_or(|extension| extension != "segment") {
@@ -278,12 +358,11 @@ fn damage_filters(directory: &Path) {
         let chunks: Vec<usize> = bytes
             .windows(6)
             .enumerate()
-            .filter_map(|(at, window)| (window == b"TCHK\x03\x03").then_some(at))
+            .filter_map(|(at, window)| (window == b"TCHK\x04\x03").then_some(at))
             .collect();
         for at in chunks {
             let header = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
-            // All bits of the first blocks are now 0, so these blocks deny every id.
-            bytes[at + 20 + header..at + 20 + header + 512].fill(0);
+            change(&mut bytes[at..], 20 + header);
             damaged += 1;
         }
         std::fs::write(&file, bytes).unwrap();

@@ -184,7 +184,7 @@ async fn a_missing_end_is_accepted_if_an_operator_permits_it() {
         assert_eq!(keys(&driver).await, [1, 2, 11, 12]);
         assert_eq!(driver.health().damaged, [] as [&str; 0], "start {start}");
     }
-    assert_eq!(bench.segments().len(), 1, "no start has created another segment");
+    assert_eq!(bench.segments().len(), 1, "a start has created another segment");
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn a_start_that_an_operator_permits_may_stop_at_each_operation() {
 }
 
 #[tokio::test]
-async fn a_failed_record_of_the_end_affects_no_row() {
+async fn a_failed_write_of_an_end_record_does_not_affect_rows() {
     let bench = Bench::quick();
     let driver = bench.open().await;
     driver.put(vec![row(1, b"one")]).await.unwrap();
@@ -259,7 +259,11 @@ async fn a_failed_record_of_the_end_affects_no_row() {
     assert_eq!(end_of(bench.directory.path()).len(), records + RECORD_BYTES / 2);
     bench.disk.set_space(u64::MAX);
     driver.put(vec![row(4, b"ten")]).await.unwrap();
-    assert_eq!(end_of(bench.directory.path()).len(), RECORD_BYTES, "the file is begun again");
+    assert_eq!(
+        end_of(bench.directory.path()).len(),
+        RECORD_BYTES,
+        "END must be written again from its beginning"
+    );
     let length = bench.bytes();
     drop(driver);
     let file = std::fs::File::options().write(true).open(&bench.segments()[0]).unwrap();

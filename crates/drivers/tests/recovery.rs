@@ -62,7 +62,7 @@ async fn the_first_batch_of_a_file_torn_at_any_byte_is_not_damage() {
         }
         bench.open().await.put(vec![row(2, b"two")]).await.unwrap();
         assert_eq!(keys(&bench.open().await).await, [2], "cut at {end}");
-        assert_eq!(bench.segments().len(), 1, "the file accepts rows again");
+        assert_eq!(bench.segments().len(), 1, "the row must be appended to the existing file");
     }
 }
 
@@ -125,7 +125,7 @@ async fn damage_outside_of_the_parts_that_are_read_is_ignored() {
     assert_eq!(lengths[0].ok(), Some(10_010));
     let other = lengths[1].unwrap_err();
     assert!(other.reason.starts_with("its place holds other bytes"), "{other}");
-    assert!(other.value.is_empty(), "bytes of unknown origin are not returned");
+    assert!(other.value.is_empty(), "bytes of unknown origin were returned");
 }
 
 #[tokio::test]

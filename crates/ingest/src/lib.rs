@@ -14,6 +14,8 @@ pub mod json_lines;
 mod json_text;
 pub mod line_protocol;
 pub mod line_rows;
+#[cfg(test)]
+mod listed;
 pub mod open_metrics;
 #[cfg(feature = "parquet")]
 pub mod parquet;

@@ -10,23 +10,30 @@
 //! ```
 //!
 //! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built, and at
-//! most [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory.
+//! most [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory. If the store knows the series
+//! by the bytes of its labels ([`FindSeries`]), no labels are made.
 //! Step before: `server/src/http/`. Step after: the store takes the batch.
+
+mod known;
 
 use std::sync::Arc;
 
 use tacho_model::limits::LABELS_MAX;
-use tacho_model::{Batch, LabelError, Labels, Sample, SampleSeries, Value};
+use tacho_model::{
+    Batch, FindSeries, KnownSamples, LabelError, Labels, Sample, SampleSeries, Spelling, Value,
+};
 
 use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
 use crate::{Error, Rejects};
+use known::Known;
 
 /// Limit on the growth of a snappy block. A copy of 64 bytes takes 3 bytes; the quotient is rounded up.
 const SNAPPY_GROWTH_MAX: usize = 22;
 const NS_PER_MS: i64 = 1_000_000;
-/// Memory of a series in bytes, in addition to its labels and samples. The list of series exists twice while it grows.
-const SERIES_BYTES: usize = 3 * size_of::<SampleSeries>() + 96;
+/// Memory of a series in bytes, in addition to its labels and samples. The lists of series and spellings exist twice while they
+/// grow.
+const SERIES_BYTES: usize = 3 * (size_of::<SampleSeries>() + size_of::<Spelling>()) + 96;
 
 /// Field numbers.
 const TIME_SERIES: u64 = 1;
@@ -38,6 +45,10 @@ const HISTOGRAM: u64 = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
+    /// Samples of series that the store knows. They arrived before those of the batch, if a series has both.
+    pub known: KnownSamples,
+    /// The spelling of each series of the batch. Empty if the store was not asked for the series.
+    pub spellings: Vec<Spelling>,
     pub rejects: Rejects<Refused>,
 }
 
@@ -65,15 +76,33 @@ pub fn message_bytes(body: &[u8], bytes_max: usize) -> Result<usize, Error> {
 
 /// Decompresses and decodes a request body. `bytes_max` limits the decompressed size.
 pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
+    decode_message(&decompress(body, bytes_max)?, Known::default())
+}
+
+/// Like [`decode`]. Asks `finder` for the series.
+pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) -> Result<Decoded, Error> {
+    let message = decompress(body, bytes_max)?;
+    let decoded = decode_message(&message, Known::new(&mut *finder));
+    // The samples of a series that became known in the middle of the message are in both parts, in the wrong order.
+    let is_known = finder.has_changed()
+        && decoded.as_ref().is_ok_and(|decoded| {
+            !decoded.known.is_empty()
+                && decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some())
+        });
+    finder.release();
+    if is_known { decode_message(&message, Known::default()) } else { decoded }
+}
+
+fn decompress(body: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error> {
     message_bytes(body, bytes_max)?;
-    decode_message(&snap::raw::Decoder::new().decompress_vec(body).map_err(damaged)?)
+    snap::raw::Decoder::new().decompress_vec(body).map_err(damaged)
 }
 
 fn damaged(error: snap::Error) -> Error {
     Error::Snappy(error.to_string())
 }
 
-fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
+fn decode_message(message: &[u8], mut known: Known<'_>) -> Result<Decoded, Error> {
     let mut decoded = Decoded::default();
     let mut reader = Reader::new(message);
     let mut position = 0;
@@ -83,20 +112,14 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
         let mut refuse = |reason: SeriesError| {
             decoded.rejects.add(|| Refused { position, reason: reason.to_string() });
         };
-        match read_series(bytes) {
-            Ok(read) => {
-                let taken = SERIES_BYTES
-                    + read.series.labels.own_bytes()
-                    + size_of::<Sample>() * read.series.samples.capacity();
-                if let Err(full) = budget.take_beyond(taken, bytes.len()) {
-                    refuse(SeriesError::Full(full));
-                    position += 1;
-                    continue;
-                }
+        match read_one(bytes, &mut known, &mut budget) {
+            Ok(None) => {}
+            Ok(Some((spelling, read))) => {
                 if let Some(ms) = read.timestamp_refused {
                     refuse(SeriesError::Timestamp(ms));
                 }
                 if !read.series.samples.is_empty() {
+                    known.add(spelling);
                     decoded.batch.samples.push(read.series);
                 }
             }
@@ -104,7 +127,21 @@ fn decode_message(message: &[u8]) -> Result<Decoded, Error> {
         }
         position += 1;
     }
-    Ok(decoded)
+    Ok(Decoded { known: known.samples, spellings: known.spellings, ..decoded })
+}
+
+/// Reads a series within the budget of the message. `None` if it is known, and its samples were taken.
+fn read_one(
+    bytes: &[u8],
+    known: &mut Known<'_>,
+    budget: &mut Budget,
+) -> Result<Option<(Spelling, ReadSeries)>, SeriesError> {
+    let Some(spelling) = known.take(bytes, budget)? else { return Ok(None) };
+    let read = read_series(bytes)?;
+    let taken =
+        SERIES_BYTES + read.series.labels.own_bytes() + size_of::<Sample>() * read.series.samples.capacity();
+    budget.take_beyond(taken, bytes.len())?;
+    Ok(Some((spelling, read)))
 }
 
 const fn malformed(flaw: Flaw) -> Error {
@@ -250,6 +287,7 @@ fn next_field<'a>(reader: &mut Reader<'a>) -> Result<Option<Field<'a>>, Flaw> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listed::List;
     use proptest::prelude::*;
     use prost::Message;
 
@@ -324,6 +362,41 @@ mod tests {
         assert_eq!(got, refused);
     }
 
+    #[test]
+    fn series_that_the_store_knows_need_no_labels() {
+        let up = || series(&[("__name__", "up"), ("job", "a")], &[(1, 1.5), (2, 2.5)]);
+        let down = |samples: &[(i64, f64)]| series(&[("__name__", "down")], samples);
+        let known = up();
+        let labels = known.labels.iter().map(|label| {
+            let label = label.encode_to_vec();
+            [&[0x0a, u8::try_from(label.len()).unwrap()], &label[..]].concat()
+        });
+        let labels = labels.collect::<Vec<_>>().concat();
+        let mut list = List::new(|keys| vec![keys.labels(&labels)]);
+        let read = |timeseries: Vec<TimeSeries>, list: &mut List| {
+            let decoded = decode_known(&body(timeseries), 1 << 20, list).unwrap();
+            let known =
+                decoded.known.iter().map(|(number, samples)| (number, samples.len())).collect::<Vec<_>>();
+            let others: Vec<String> = decoded.batch.samples.iter().map(|s| s.labels.to_string()).collect();
+            assert!([0, others.len()].contains(&decoded.spellings.len()));
+            (known, others.join(" "))
+        };
+        let mut histogram = up();
+        histogram.histograms.push(vec![8, 1]);
+        let all = vec![up(), down(&[(1, 1.0)]), up(), down(&[])];
+        assert_eq!(read(all, &mut list), (vec![(0, 4)], "down".to_owned()));
+        // After a known series that needs a closer look, all series have labels.
+        let all = vec![up(), histogram, up(), down(&[(1, 1.0)])];
+        assert_eq!(read(all, &mut list), (vec![(0, 2)], "up{job=\"a\"} down".to_owned()));
+        let late = series(&[("__name__", "up"), ("job", "a")], &[(i64::MAX, 1.0), (3, 1.0)]);
+        assert_eq!(read(vec![late, up()], &mut list), (vec![], "up{job=\"a\"} up{job=\"a\"}".to_owned()));
+        // A series becomes known between its samples.
+        let spelling = decode_known(&body(vec![down(&[(1, 1.0)])]), 1 << 20, &mut list).unwrap().spellings[0];
+        list.late = Some((2, spelling));
+        let all = vec![up(), down(&[(1, 1.0)]), down(&[(1, 2.0)])];
+        assert_eq!(read(all, &mut list), (vec![], "up{job=\"a\"} down down".to_owned()));
+    }
+
     /// The NaN that Prometheus writes when a series ends.
     const STALE: u64 = 0x7ff0_0000_0000_0002;
 
@@ -391,7 +464,7 @@ mod tests {
         #[test]
         fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(&bytes, 1 << 16);
-            let _ = decode_message(&bytes);
+            let _ = decode_message(&bytes, Known::default());
         }
     }
 }

@@ -298,7 +298,7 @@ fn a_decoded_frame_has_only_the_operations_that_it_uses() {
     }
     for _ in 0..2 {
         let data = decode(&mut session, &frame);
-        let [series] = &data.batch.executions[..] else { panic!("one series") };
+        let [series] = &data.batch.executions[..] else { panic!("there must be exactly one series") };
         assert_eq!(series.labels.to_string(), r#"executions{host="unknown", service="shop"}"#);
         let names: Vec<&str> = series.operations.iter().map(|operation| &*operation.name).collect();
         assert_eq!(names, ["SELECT 1", "f()"]);

@@ -76,8 +76,8 @@ async fn load(mix: &str, stop: Stop) -> (Report, Seen) {
 async fn the_given_number_of_requests_is_sent_on_reused_connections() {
     let (report, seen) = load("1 GET /ok", Stop::Requests(1_000)).await;
     assert_eq!((report.succeeded(), report.failures().total(), seen.requests), (1_000, 0, 1_000));
-    assert_eq!(seen.ids.len(), 1_000, "every request has a unique id");
-    assert_eq!(seen.connections, 5, "four, and the first one, which checks that the server is reachable");
+    assert_eq!(seen.ids.len(), 1_000, "every request must have a unique id");
+    assert_eq!(seen.connections, 5, "expected: four, and one that checked that the server is reachable");
     assert_eq!(report.body_bytes, 5_000);
     assert!(report.latency_ns().value_at_quantile(0.5) > 0);
 }
@@ -88,7 +88,7 @@ async fn failures_are_counted_by_cause() {
     let failures = report.failures();
     assert_eq!(report.succeeded() + failures.total(), 300);
     assert!(failures.statuses[&404] > 0 && failures.connection > 0, "{failures:?}");
-    assert_eq!(report.templates[1].latency_ns.len(), 0, "response times of errors are not recorded");
+    assert_eq!(report.templates[1].latency_ns.len(), 0, "response times of errors were recorded");
 }
 
 #[tokio::test]

@@ -134,7 +134,10 @@ impl Labels {
 
     /// Creates a set from labels of other sets: valid, without empty values, and sorted by name. Cheaper than [`Labels::new`].
     pub fn from_sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
-        debug_assert!(pairs.clone().is_sorted_by(|(a, _), (b, _)| a < b), "labels are sorted by name");
+        debug_assert!(
+            pairs.clone().is_sorted_by(|(a, _), (b, _)| a < b),
+            "labels must be sorted by name, without duplicates"
+        );
         let bytes = pairs.clone().map(|(name, value)| name.len() + value.len() + 2).sum();
         let (mut canonical, mut count) = (Vec::with_capacity(bytes), 0);
         for (name, value) in pairs {

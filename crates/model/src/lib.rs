@@ -13,6 +13,7 @@ mod batch;
 mod canonical;
 mod execution;
 mod families;
+mod known;
 mod labels;
 pub mod limits;
 mod matcher;
@@ -30,6 +31,9 @@ pub use execution::{
     SegmentError, SpanId, TraceId, mix64, unmix64,
 };
 pub use families::Families;
+pub use known::{
+    FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, SpelledHead, Spelling, SpellingKeys,
+};
 pub use labels::{LabelError, Labels, SeriesId};
 pub use matcher::{MatchOp, Matcher, MatcherError};
 pub use pattern::{Candidates, PatternBudget, Rewrite};

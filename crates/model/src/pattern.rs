@@ -307,7 +307,8 @@ mod tests {
         Pattern::new("kept-1.*", &mut PatternBudget::default()).unwrap();
         for nth in 0..2 * KEPT_MAX {
             Pattern::new(&format!("kept-other-{nth}.*"), &mut PatternBudget::unlimited()).unwrap();
-            Pattern::new("kept-1.*", &mut none_left.clone()).expect("the recently used one stays");
+            Pattern::new("kept-1.*", &mut none_left.clone())
+                .expect("the recently used pattern must stay in the cache");
         }
         let kept = KEPT.lock().unwrap();
         assert!(kept.len() <= KEPT_MAX, "{}", kept.len());

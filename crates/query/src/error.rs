@@ -9,7 +9,7 @@ pub enum ErrorKind {
     BadData,
     /// The computation failed because of the data or of an argument, or the query was cancelled.
     Execution,
-    /// The query exceeds a limit; the message names the value and the limit.
+    /// The query exceeds a limit, which the message names.
     Limit,
 }
 

@@ -44,7 +44,7 @@ fn answer(query: &str, data: &[SeriesData], threads_max: usize) -> Result<String
     let plan = promql::parse(query).unwrap().plan(&params).unwrap();
     let data = vec![data.to_vec(); plan.selectors().len()];
     let output = plan.evaluate(&data).map_err(|error| error.to_string())?;
-    let Output::Matrix(series) = output else { panic!("a range query returns a matrix") };
+    let Output::Matrix(series) = output else { panic!("a range query must return a matrix") };
     let bits = |series: &promql::Series| {
         series.points.iter().map(|point| (point.at, point.value.to_bits())).collect::<Vec<_>>()
     };

@@ -5,9 +5,10 @@
 //! because a connection of an agent has one service.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tacho_model::{Batch, Kind, Labels, Segment};
-use tacho_store::Refused;
+use tacho_model::{Batch, Kind, KnownSamples, Labels, Segment, Spelling};
+use tacho_store::{Learned, Refused};
 
 use crate::metrics::Metrics;
 
@@ -47,6 +48,17 @@ impl Received {
         Self(counts.into_iter().map(|((service, kind), count)| ((service.to_owned(), kind), count)).collect())
     }
 
+    /// Adds the samples of known series. Their notes are the numbers of their services.
+    #[must_use]
+    pub fn and(mut self, known: &KnownSamples, services: &Services) -> Self {
+        for (note, count) in known.notes() {
+            if let Some(service) = services.service(note) {
+                *self.0.entry((service, Kind::Sample)).or_default() += count;
+            }
+        }
+        self
+    }
+
     /// Takes out the records that were refused.
     #[must_use]
     pub fn without(mut self, refused: &Refused) -> Self {
@@ -63,6 +75,57 @@ impl Received {
         for ((service, kind), count) in self.0.into_iter().filter(|(_, count)| *count > 0) {
             metrics.records_received.with([&service, kind.name()]).add(count);
         }
+    }
+}
+
+/// Limit on the numbered services. Series of further services are not known by their spelling.
+const SERVICES_MAX: usize = 1_024;
+
+/// The services of known series. A known series has the number of its service as its note, because its labels are not read.
+#[derive(Debug, Default)]
+pub struct Services(Mutex<Numbered>);
+
+#[derive(Debug, Default)]
+struct Numbered {
+    names: Vec<String>,
+    numbers: HashMap<String, u16>,
+}
+
+impl Services {
+    fn lock(&self) -> MutexGuard<'_, Numbered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn service(&self, number: u16) -> Option<String> {
+        self.lock().names.get(usize::from(number)).cloned()
+    }
+
+    /// What the store learns about the series of samples of a batch. `spellings` are theirs, or none.
+    pub fn learned(&self, batch: &Batch, spellings: &[Spelling]) -> Vec<Learned> {
+        if spellings.is_empty() {
+            return Vec::new();
+        }
+        let mut numbered = self.lock();
+        let series = batch.samples.iter().map(|series| &series.labels).zip(spellings);
+        let learned =
+            series.filter(|(_, spelling)| **spelling != Spelling::NONE).filter_map(|(labels, spelling)| {
+                let labels_bytes = u16::try_from(labels.canonical_bytes()).ok()?;
+                let note = numbered.number(service(labels))?;
+                Some(Learned { id: labels.id(), spelling: *spelling, note, labels_bytes })
+            });
+        learned.collect()
+    }
+}
+
+impl Numbered {
+    fn number(&mut self, service: &str) -> Option<u16> {
+        if let Some(known) = self.numbers.get(service) {
+            return Some(*known);
+        }
+        let number = u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < SERVICES_MAX)?;
+        self.names.push(service.to_owned());
+        self.numbers.insert(service.to_owned(), number);
+        Some(number)
     }
 }
 

@@ -5,14 +5,15 @@
 //! retention and deletions still work: they remove the files of the store, and the links keep the bytes. Each snapshot has
 //! a lease, because a client may die. A start of the server removes all snapshots.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
-use tacho_store::disk::{Disk, RealDisk, names_in};
-use tacho_store::pin::{SIDE_FILES, link};
+use tacho_store::disk::{Disk, RealDisk, names_in, open_no_link, open_regular, private_file};
+use tacho_store::pin::{SIDE_FILES, is_wanted, link, refused_link};
 use tacho_store::{Error, ErrorKind as Kind, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
 
@@ -23,7 +24,7 @@ pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
 /// The only side file that is changed in place, by users. The server and `tacho token` replace each of the others as a
-/// whole, so the bytes behind a link to it do not change.
+/// whole, so the bytes behind a link to it do not change. It is also the only one that may be a symbolic link.
 const SETTINGS: &str = "tacho.toml";
 
 /// A snapshot.
@@ -132,9 +133,12 @@ impl Snapshots {
         true
     }
 
-    /// The ids of the snapshots, and when they were made.
-    pub fn list(&self) -> Vec<(String, Timestamp)> {
-        self.leases().iter().map(|lease| (lease.id.clone(), lease.begun)).collect()
+    /// The ids of the snapshots, when they were made, and the rest of their leases.
+    pub fn list(&self) -> Vec<(String, Timestamp, Duration)> {
+        let now = Instant::now();
+        let shown =
+            |lease: &Lease| (lease.id.clone(), lease.begun, lease.until.saturating_duration_since(now));
+        self.leases().iter().map(shown).collect()
     }
 
     async fn expire(self: Arc<Self>, id: String) {
@@ -158,19 +162,30 @@ impl Snapshots {
 fn link_side_files(data: &Path, directory: &Path) -> Result<Vec<PinnedFile>> {
     let mut files = Vec::new();
     for name in SIDE_FILES {
-        // A settings file may be a symbolic link into another file system.
-        let path = data.join(name).canonicalize().unwrap_or_else(|_| data.join(name));
-        if !path.is_file() {
+        let (path, to) = (data.join(name), directory.join(name));
+        if name == SETTINGS {
+            if !path.is_file() {
+                continue;
+            }
+            copy(open_regular(&path), &path, &to)?;
+        } else if !is_wanted(&path) {
             continue;
-        }
-        let to = directory.join(name);
-        if name == SETTINGS || link(&path, directory, name).is_err() {
-            std::fs::copy(&path, &to).map_err(|e| Error::io("copy", &path, e))?;
+        } else if path.is_symlink() {
+            return Err(refused_link(&path));
+        } else if link(&path, directory, name).is_err() {
+            // The copy fails, too, if the file was replaced by a symbolic link after the check.
+            copy(open_no_link(&path), &path, &to)?;
         }
         let bytes = RealDisk.length(&to).map_err(|e| Error::io("read length", &to, e))?;
         files.push(PinnedFile { name: name.to_owned(), bytes });
     }
     Ok(files)
+}
+
+fn copy(from: io::Result<File>, path: &Path, to: &Path) -> Result<()> {
+    let copied = from
+        .and_then(|mut from| io::copy(&mut from, &mut private_file().write(true).create_new(true).open(to)?));
+    copied.map(drop).map_err(|e| Error::io("copy", path, e))
 }
 
 fn remove(directory: &Path) {
@@ -200,7 +215,7 @@ pub fn remove_all(data: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, symlink};
 
     use super::*;
 
@@ -222,5 +237,24 @@ mod tests {
         assert_eq!(files.len(), 2);
         let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
         assert_eq!(inode(&data.join("tokens")), inode(&directory.join("tokens")));
+    }
+    #[test]
+    fn a_symbolic_link_is_refused_except_that_of_the_settings() {
+        let place = tempfile::tempdir().unwrap();
+        let [data, first, second, outside] =
+            ["data", "first", "second", "outside"].map(|name| place.path().join(name));
+        for path in [&data, &first, &second] {
+            std::fs::create_dir(path).unwrap();
+        }
+        std::fs::write(&outside, "secret").unwrap();
+        symlink(&outside, data.join(SETTINGS)).unwrap();
+        symlink("absent", data.join("record_types.json")).unwrap();
+        let files = link_side_files(&data, &first).unwrap();
+        assert_eq!(files, [PinnedFile { name: SETTINGS.to_owned(), bytes: 6 }]);
+        symlink(&outside, data.join("probes.json")).unwrap();
+        let error = link_side_files(&data, &second).unwrap_err();
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert!(error.to_string().contains("probes.json"), "{error}");
+        assert!(!second.join("probes.json").exists());
     }
 }

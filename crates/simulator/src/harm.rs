@@ -177,7 +177,8 @@ async fn samples(store: &Store, agent: &Agent, name: &'static str, now: i64) -> 
         return Err(Failure::Invented { text });
     }
     let expect = agent.model.expect(name, now, &found);
-    let differs = (found != expect).then(|| format!("{} samples instead of {}", found.len(), expect.len()));
+    let differs = (found != expect)
+        .then(|| format!("{} samples, which do not equal the {} expected ones", found.len(), expect.len()));
     Ok(Seen { differs, reported })
 }
 
@@ -211,7 +212,8 @@ async fn executions(store: &Store, agent: &Agent) -> Result<Seen, Failure> {
         return Err(Failure::Invented { text });
     }
     let expect: Vec<(u128, i64)> = agent.model.traces.clone().into_iter().collect();
-    let differs =
-        (found != expect).then(|| format!("{} executions instead of {}", found.len(), expect.len()));
+    let differs = (found != expect).then(|| {
+        format!("{} executions, which do not equal the {} expected ones", found.len(), expect.len())
+    });
     Ok(Seen { differs, reported: !read.damages.is_empty() })
 }

@@ -22,7 +22,7 @@ fn acknowledged_frames_exist_exactly_once_after_crashes() {
 }
 
 #[test]
-fn two_runs_of_a_seed_have_the_same_operations_of_the_disk() {
+fn two_runs_of_a_seed_perform_the_same_disk_operations() {
     let [first, second] = [(); 2].map(|()| one(3, false, &mut Totals::default()));
     assert_eq!(first, second);
 }

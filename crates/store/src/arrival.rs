@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
 use tacho_model::{
-    AttributeValue, Batch, Entry, EntrySeries, ExecutionSeries, Kind, Labels, SampleSeries, Segment,
-    SegmentError, SeriesId,
+    AttributeValue, Batch, Entry, EntrySeries, ExecutionSeries, Kind, KnownSamples, Labels, Sample,
+    SampleSeries, Segment, SegmentError, SeriesId,
 };
 
 use crate::index::{Admission, Bounds, Index};
@@ -118,15 +118,16 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Removes from a batch the series that a limit refuses, and all series without records.
-pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
+/// Removes from a batch the series that a limit refuses, and all series without records. The journal record of the batch may also
+/// have to define known series, with labels of `known_bytes` bytes.
+pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds, known_bytes: usize) -> (Arc<Batch>, Refused) {
     let mut refused = Refused::default();
     let mut out = HashSet::new();
     let samples = batch.samples.iter().map(|s| &s.labels).enumerate();
     let entries = batch.entries.iter().map(|s| &s.labels).enumerate();
     let executions = batch.executions.iter().map(|s| &s.labels).enumerate();
     let all = samples.map(|s| (Kind::Sample, s)).chain(entries.map(|s| (Kind::Entry, s)));
-    let mut admission = Admission::new(index, bounds);
+    let mut admission = Admission::new(index, bounds, known_bytes);
     let mut has_empty = false;
     for (kind, (position, labels)) in all.chain(executions.map(|s| (Kind::Execution, s))) {
         if is_empty(&batch, kind, position) {
@@ -173,6 +174,7 @@ fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
 pub struct Arrival {
     pub origin: Option<Origin>,
     batch: Arc<Batch>,
+    known: Arc<KnownSamples>,
 }
 
 impl Arrival {
@@ -180,23 +182,38 @@ impl Arrival {
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit.
-    pub fn check(batch: Arc<Batch>, origin: Option<Origin>) -> Result<Self> {
+    pub fn check(batch: Arc<Batch>, known: Arc<KnownSamples>, origin: Option<Origin>) -> Result<Self> {
         batch.entries.iter().try_for_each(check_entries)?;
         batch.executions.iter().try_for_each(check_executions)?;
-        Ok(Self::new(batch, origin))
+        Ok(Self { origin, batch, known })
     }
 
     /// Wraps a batch that [`Arrival::check`] or the journal's decoder has already checked.
     pub fn new(batch: Arc<Batch>, origin: Option<Origin>) -> Self {
-        Self { origin, batch }
+        Self { origin, batch, known: Arc::default() }
     }
 
-    /// The records, for a new division into batches.
-    pub fn into_batch(self) -> Batch {
-        Arc::unwrap_or_clone(self.batch)
+    /// Wraps the records of a journal.
+    pub fn replayed(batch: Batch, known: KnownSamples, origin: Option<Origin>) -> Self {
+        Self { origin, batch: Arc::new(batch), known: Arc::new(known) }
     }
 
-    /// Series that have samples.
+    /// The records with labels and those of known series, for a new division into batches.
+    pub fn into_parts(self) -> (Arc<Batch>, Arc<KnownSamples>) {
+        (self.batch, self.known)
+    }
+
+    /// Samples of known series. They arrived before those of [`Self::samples`], if a series has both.
+    pub fn known(&self) -> &KnownSamples {
+        &self.known
+    }
+
+    /// All samples, in order of arrival.
+    pub fn all_samples(&self) -> impl Iterator<Item = &Sample> {
+        self.known.samples().iter().chain(self.samples().flat_map(|(_, series)| &series.samples))
+    }
+
+    /// Series with labels that have samples.
     pub fn samples(&self) -> impl Iterator<Item = (SeriesId, &SampleSeries)> {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
@@ -204,7 +221,7 @@ impl Arrival {
     /// Number of series of all kinds, with those that have no records.
     pub fn series_count(&self) -> usize {
         let Batch { samples, entries, executions, .. } = &*self.batch;
-        samples.len() + entries.len() + executions.len()
+        self.known.series_count() + samples.len() + entries.len() + executions.len()
     }
 
     /// Series that have entries.
@@ -217,7 +234,7 @@ impl Arrival {
         self.batch.executions.iter().filter(|s| !s.segments.is_empty()).map(|s| (s.labels.id(), s))
     }
 
-    /// All series that have records, by kind.
+    /// All series with labels that have records, by kind.
     pub fn series(&self) -> impl Iterator<Item = (Kind, SeriesId, &Arc<Labels>)> {
         let samples = self.samples().map(|(id, s)| (Kind::Sample, id, &s.labels));
         let entries = self.entries().map(|(id, s)| (Kind::Entry, id, &s.labels));
@@ -225,17 +242,10 @@ impl Arrival {
         samples.chain(entries).chain(executions)
     }
 
-    /// Estimated memory of the waiting records, bytes. The memtable takes about the same.
-    pub fn bytes(&self) -> usize {
-        let samples: usize = self.samples().map(|(_, s)| SERIES_BYTES + SAMPLE_BYTES * s.samples.len()).sum();
-        let entries: usize = self.entries().flat_map(|(_, s)| &s.entries).map(entry_bytes).sum();
-        let executions: usize = self.executions().map(|(_, s)| execution_bytes(s)).sum();
-        samples + entries + executions
-    }
-
     /// Records by kind: samples, entries, completed calls.
     pub fn counts(&self) -> [usize; 3] {
-        self.batch.counts()
+        let [samples, entries, executions] = self.batch.counts();
+        [samples + self.known.samples().len(), entries, executions]
     }
 }
 

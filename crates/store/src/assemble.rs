@@ -17,6 +17,7 @@ use crate::driver::Driver;
 use crate::flush::Flusher;
 use crate::generation::Generations;
 use crate::guarded::Guarded;
+use crate::in_flight::InFlight;
 use crate::index::Index;
 use crate::intake::Intake;
 use crate::options::Options;
@@ -76,6 +77,7 @@ struct State {
     space: Arc<RecordSpace>,
     generations: Arc<Guarded<Generations>>,
     index: Arc<Guarded<Index>>,
+    in_flight: Arc<InFlight>,
     sessions: Arc<Guarded<Sessions>>,
     metadata: Arc<Metadata>,
     tombstones: Arc<Guarded<Tombstones>>,
@@ -119,7 +121,8 @@ impl State {
             clock: Arc::new(clock),
             space,
             generations,
-            index: Arc::new(recovered.index),
+            index: recovered.index,
+            in_flight: Arc::default(),
             sessions: Arc::new(Guarded::new(recovered.sessions)),
             metadata: Arc::new(Metadata::new(recovered.stored)),
             tombstones: Arc::new(Guarded::new(recovered.tombstones)),
@@ -139,6 +142,7 @@ impl State {
         Intake {
             options: self.options.clone(),
             index: self.index.clone(),
+            in_flight: self.in_flight.clone(),
             sessions: self.sessions.clone(),
             space: self.space.clone(),
             budget: self.budget.clone(),
@@ -211,6 +215,7 @@ impl State {
             space: self.space.clone(),
             generations: self.generations.clone(),
             index: self.index.clone(),
+            in_flight: self.in_flight.clone(),
             metadata: self.metadata.clone(),
             tombstones: self.tombstones.clone(),
             unreadable: self.unreadable.clone(),

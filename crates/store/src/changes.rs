@@ -202,7 +202,7 @@ impl Log {
 /// The times of the samples of a batch: late ones, if there are any, and all others. The loops run for each sample that is
 /// written, so they have no branches.
 pub fn times(arrival: &Arrival) -> impl Iterator<Item = TimeRange> {
-    let all = || arrival.samples().flat_map(|(_, series)| series.samples.iter().map(|sample| sample.at));
+    let all = || arrival.all_samples().map(|sample| sample.at);
     let (first, newest) =
         all().fold((Timestamp::MAX, Timestamp::MIN), |(first, newest), at| (first.min(at), newest.max(at)));
     let recent = newest.saturating_sub(LATE_NS);

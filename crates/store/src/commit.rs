@@ -20,6 +20,7 @@ use crate::budget::{Budget, Reservation};
 use crate::changes::{self, Change, Changes};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::guarded::Guarded;
+use crate::in_flight::Ticket;
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
@@ -51,6 +52,8 @@ pub struct Append {
     pub reservation: Reservation,
     /// The number of chunks that the times of the records need.
     pub chunks: Reservation,
+    /// Keeps the known series of the arrival in the index.
+    pub ticket: Option<Ticket>,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
 
@@ -217,7 +220,10 @@ impl Committer {
             return answer(append, Err(error));
         }
         let synced = self.writer.as_ref().map_or(0, Writer::length);
-        if let Err(error) = self.encoder.encode(&append.arrival, synced, &mut group.records) {
+        let index = self.store.index.read();
+        let encoded = self.encoder.encode_known(&append.arrival, &index, synced, &mut group.records);
+        drop(index);
+        if let Err(error) = encoded {
             return answer(append, Err(error));
         }
         if let Some(origin) = append.arrival.origin {
@@ -315,7 +321,7 @@ impl Committer {
             // Before the lock is released, because another thread already acknowledges this frame if it is sent again.
             times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
             drop(generations);
-            drop((append.reservation, append.chunks));
+            drop((append.reservation, append.chunks, append.ticket));
             answers.push(append.reply);
         }
         for reply in answers {
@@ -427,7 +433,7 @@ fn torn(Origin { first, seq, .. }: Origin) -> Error {
     Error::invalid(format!("frames {first} to {seq} were partly stored before: send them one by one"))
 }
 
-/// Adds unknown series to the index. Returns the index numbers of the series of samples, in the order of the batch.
+/// Adds unknown series to the index. Returns the index numbers of the series of samples with labels, in the order of the batch.
 pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
     let known = |index: &Index| -> Option<Vec<u32>> {
         let others_known = arrival.entries().all(|(id, _)| index.has(Kind::Entry, id))
@@ -476,7 +482,7 @@ mod tests {
         let large = Batch { samples, ..small.clone() };
         let is_large = |batch: &Batch, origin| is_large(&Arrival::new(Arc::new(batch.clone()), origin));
         assert!(!is_large(&small, None) && is_large(&large, None));
-        assert!(!is_large(&large, Some(Origin::one(1, 1))), "frames of an agent stay in order");
+        assert!(!is_large(&large, Some(Origin::one(1, 1))), "a frame of an agent must not count as large");
     }
 
     #[test]

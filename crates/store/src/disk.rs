@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind, Result};
 pub use faulty::FaultyDisk;
 pub use reading::ReadFile;
 
-/// Permissions of every file below the data directory.
+/// Permissions of the files that are created below the data directory.
 pub const FILE_MODE: u32 = 0o600;
 pub const DIRECTORY_MODE: u32 = 0o700;
 

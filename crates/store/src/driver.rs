@@ -154,7 +154,7 @@ pub struct Health {
     /// Copies of bytes that were cut off the ends of files. These bytes may have been acknowledged.
     pub torn_ends: Vec<String>,
     /// Bytes cut off the ends of files when the back end was opened. Those that may have been acknowledged are also in
-    /// `torn_ends`. If the back end was opened read-only, all these bytes are not cut off, but ignored.
+    /// `torn_ends`. If the back end was opened read-only, these bytes stay in the files and are ignored.
     pub torn_bytes: u64,
 }
 

@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Kind of failure. Callers use it to choose the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The input breaks a rule. The same bytes will be refused again.
+    /// The request breaks a rule, or the system cannot do it. The same request will be refused again.
     Invalid,
     /// A limit is reached, for example on the samples of one answer or on pending deletions.
     Limit,
@@ -23,13 +23,13 @@ pub enum ErrorKind {
     StorageFull,
     /// The back end failed, or a system call was interrupted or timed out; a retry may succeed.
     Unavailable,
-    /// Stored bytes differ from the bytes that were written.
+    /// Stored bytes differ from the bytes that were written, or stored files are missing.
     Corrupt,
     /// A newer version wrote the data.
     Version,
     /// Another process has locked the directory.
     Locked,
-    /// The store is closed.
+    /// The store or the driver is closed, or a task of it has ended.
     Closed,
     /// A system call failed for another reason, for example permissions or a missing path.
     Io,

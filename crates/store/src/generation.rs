@@ -72,7 +72,7 @@ impl Generation {
         }
     }
 
-    /// Adds records that are on disk. `numbers` are the index numbers of the series of samples, in the order of the
+    /// Adds records that are on disk. `numbers` are the index numbers of the series of samples with labels, in the order of the
     /// batch. `times` are those of the samples (`changes::times`).
     pub fn apply(&mut self, arrival: &Arrival, numbers: &[u32], times: &[TimeRange]) {
         if let Some(origin) = arrival.origin
@@ -82,6 +82,9 @@ impl Generation {
         }
         times.iter().for_each(|times| self.times.add(*times));
         let sample_changes = self.samples.window_changes();
+        for (number, samples) in arrival.known().iter() {
+            self.bytes += self.samples.push(number, samples);
+        }
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);
         }

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Batch, Clock};
+use tacho_model::{Batch, Clock, KnownSamples, SampleSeries};
 
 use crate::arrival::{self, Appended, Origin, Refused};
 use crate::budget::{Budget, Reservation};
 use crate::commit::repeated;
 use crate::guarded::Guarded;
+use crate::in_flight::{InFlight, Ticket};
 use crate::index::Index;
 use crate::options::Options;
 use crate::scatter::{self, Estimate};
@@ -21,6 +22,7 @@ use crate::{Error, ErrorKind, Result};
 pub struct Intake {
     pub options: Arc<Options>,
     pub index: Arc<Guarded<Index>>,
+    pub in_flight: Arc<InFlight>,
     pub sessions: Arc<Guarded<Sessions>>,
     pub space: Arc<RecordSpace>,
     pub budget: Arc<Budget>,
@@ -32,6 +34,14 @@ pub struct Intake {
     pub counters: Arc<Counters>,
 }
 
+/// A batch after the checks.
+pub struct Admitted {
+    pub batch: Arc<Batch>,
+    pub known: Arc<KnownSamples>,
+    pub refused: Refused,
+    pub chunks: Reservation,
+}
+
 impl Intake {
     /// The answer to a batch that was stored before in full or in part; `None` for a new batch.
     pub fn repeated(&self, origin: Origin) -> Option<Result<Appended>> {
@@ -39,28 +49,65 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
+    /// Keeps the known series of a batch in the index until the ticket is dropped.
+    ///
+    /// # Errors
+    /// `Full` when one of them has left the index since the batch was decoded. When the sender repeats the batch, the decoder
+    /// does not find the series, and makes its labels.
+    pub fn hold(&self, known: &KnownSamples) -> Result<Ticket> {
+        let index = self.index.read();
+        if known.numbers().all(|number| index.has_samples(number)) {
+            return Ok(self.in_flight.register(known));
+        }
+        let kind = ErrorKind::Full { retry_after: self.options.retry_after };
+        Err(Error::new(kind, "a series of the batch was deleted while the batch was decoded: send it again"))
+    }
+
+    /// Appends the samples of known series to a batch, with their labels. They are before the other samples of the batch.
+    ///
+    /// # Errors
+    /// Like [`Self::hold`]. None while the series are held.
+    pub fn with_labels(&self, batch: Arc<Batch>, known: &KnownSamples) -> Result<Arc<Batch>> {
+        if known.is_empty() {
+            return Ok(batch);
+        }
+        let _ticket = self.hold(known)?;
+        let index = self.index.read();
+        let labelled = known.iter().map(|(number, samples)| SampleSeries {
+            labels: index.labels_of(number),
+            samples: samples.to_vec(),
+        });
+        let mut batch = Arc::unwrap_or_clone(batch);
+        batch.samples = labelled.chain(std::mem::take(&mut batch.samples)).collect();
+        Ok(Arc::new(batch))
+    }
+
     /// Removes from a batch the series that a limit refuses. At the limit on chunks, also removes records far from the present
-    /// time. The reservation covers the chunks of the batch until it is in the memtable.
-    pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused, Reservation) {
-        let of_batch = scatter::window_changes_of(&batch);
+    /// time. The reservation covers the chunks of the batch until it is in the memtable. The known series are held.
+    pub fn admit(&self, batch: Arc<Batch>, known: Arc<KnownSamples>) -> Result<Admitted> {
+        let of_batch = scatter::window_changes_of(&batch, &known);
         let chunks = self.chunks.hold(of_batch);
-        let far = self.refuse_far(&mut batch, of_batch);
-        let (batch, mut refused) = arrival::admit(batch, &self.index.read(), self.options.bounds());
+        let estimate = self.estimate(of_batch);
+        let (mut batch, mut known, mut far) = (batch, known, Refused::default());
+        if estimate.is_over() {
+            // The answer names the refused series, so all of them need labels.
+            (batch, known) = (self.with_labels(batch, &known)?, Arc::default());
+            far = self.refuse_far(&mut batch, estimate);
+        }
+        let bounds = self.options.bounds();
+        let (batch, mut refused) = arrival::admit(batch, &self.index.read(), bounds, known.labels_bytes());
         if refused.series > 0 {
             self.counters.series_refused.add(refused.series as u64);
         }
         refused.extend(far);
-        (batch, refused, chunks)
+        Ok(Admitted { batch, known, refused, chunks })
     }
 
-    fn refuse_far(&self, batch: &mut Arc<Batch>, of_batch: usize) -> Refused {
+    fn refuse_far(&self, batch: &mut Arc<Batch>, estimate: Estimate) -> Refused {
         let mut refused = Refused::default();
-        let estimate = self.estimate(of_batch);
-        if estimate.is_over() {
-            let live = scatter::live(self.clock.now());
-            scatter::keep_live(batch, live, estimate, &mut refused);
-            self.counters.records_far_refused.add(refused.records.iter().sum::<usize>() as u64);
-        }
+        let live = scatter::live(self.clock.now());
+        scatter::keep_live(batch, live, estimate, &mut refused);
+        self.counters.records_far_refused.add(refused.records.iter().sum::<usize>() as u64);
         refused
     }
 

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_is_neither_a_link_nor_a_fifo() {
+    fn a_link_or_fifo_is_refused_as_the_lock_file() {
         let place = tempfile::tempdir().unwrap();
         let [other, linked, piped] = ["other", "linked", "piped"].map(|name| place.path().join(name));
         std::fs::write(&other, "kept").unwrap();

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use tacho_model::{Batch, EntrySeries, ExecutionSeries, Sample, SampleSeries};
+use tacho_model::{Batch, Entry, EntrySeries, ExecutionSeries, Sample, SampleSeries};
 
 use crate::arrival::{Arrival, SAMPLE_BYTES, SERIES_BYTES, entry_bytes, execution_bytes};
 use crate::journal::record_cost;
@@ -19,6 +19,8 @@ pub struct Cost {
 }
 
 impl Cost {
+    const NONE: Self = Self { memory: 0, record: 0 };
+
     /// The limits on one batch, if `memory` is the limit on its memory.
     pub const fn max(memory: usize) -> Self {
         Self { memory, record: record_cost::BATCH_COST_MAX }
@@ -26,31 +28,38 @@ impl Cost {
 
     /// The cost of a batch. Each sample has the highest bound, because the exact one depends on the types of all values.
     pub fn of(arrival: &Arrival) -> Self {
-        Self::sum(arrival, |_| record_cost::SAMPLE_MAX)
+        let each = Self { memory: SAMPLE_BYTES, record: record_cost::SAMPLE_MAX };
+        Self::sum(arrival, |_| each)
     }
 
     /// Like [`Cost::of`], with the exact bound of each sample, by which [`Parts`] divides.
     #[cfg(test)]
     pub fn exact(arrival: &Arrival) -> Self {
-        Self::sum(arrival, record_cost::of_sample)
+        Self::sum(arrival, of_sample)
     }
 
-    fn sum(arrival: &Arrival, of_sample: impl Fn(&[Sample]) -> usize) -> Self {
-        let of_samples = |series: &SampleSeries| {
-            record_cost::of_series(&series.labels) + of_sample(&series.samples) * series.samples.len()
-        };
-        let samples: usize = arrival.samples().map(|(_, series)| of_samples(series)).sum();
-        let of_entries = |series: &EntrySeries| {
-            let entries: usize = series.entries.iter().map(record_cost::of_entry).sum();
-            record_cost::of_series(&series.labels) + entries
-        };
-        let entries: usize = arrival.entries().map(|(_, series)| of_entries(series)).sum();
-        let executions: usize = arrival.executions().map(|(_, s)| record_cost::of_executions(s)).sum();
-        Self { memory: arrival.bytes(), record: samples + entries + executions }
+    fn sum(arrival: &Arrival, each: impl Fn(&[Sample]) -> Self) -> Self {
+        let known = arrival.known();
+        let head = Self { memory: SERIES_BYTES, record: record_cost::SERIES };
+        let labels = Self { memory: 0, record: known.labels_bytes() };
+        let of_known = head.times(known.series_count()).and(labels).and(
+            known.iter().fold(Self::NONE, |sum, (_, samples)| sum.and(each(samples).times(samples.len()))),
+        );
+        let samples =
+            arrival.samples().map(|(_, s)| of_sample_series(s).and(each(&s.samples).times(s.samples.len())));
+        let entries = arrival
+            .entries()
+            .map(|(_, s)| s.entries.iter().map(of_entry).fold(of_entry_series(s), Self::and));
+        let executions = arrival.executions().map(|(_, series)| of_executions(series));
+        samples.chain(entries).chain(executions).fold(of_known, Self::and)
     }
 
     pub const fn is_within(self, max: Self) -> bool {
         self.memory <= max.memory && self.record <= max.record
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self { memory: self.memory + other.memory, record: self.record + other.record }
     }
 
     const fn less(self, taken: Self) -> Self {
@@ -70,10 +79,27 @@ impl Cost {
     }
 }
 
-/// The cost of a series of samples without its samples, and of each of them.
-fn of_samples(series: &SampleSeries) -> (Cost, Cost) {
-    let head = Cost { memory: SERIES_BYTES, record: record_cost::of_series(&series.labels) };
-    (head, Cost { memory: SAMPLE_BYTES, record: record_cost::of_sample(&series.samples) })
+/// The cost of a series of samples without its samples.
+fn of_sample_series(series: &SampleSeries) -> Cost {
+    Cost { memory: SERIES_BYTES, record: record_cost::of_series(&series.labels) }
+}
+
+/// The cost of each of these samples of one series.
+fn of_sample(samples: &[Sample]) -> Cost {
+    Cost { memory: SAMPLE_BYTES, record: record_cost::of_sample(samples) }
+}
+
+/// The cost of a series of entries without its entries.
+fn of_entry_series(series: &EntrySeries) -> Cost {
+    Cost { memory: 0, record: record_cost::of_series(&series.labels) }
+}
+
+fn of_entry(entry: &Entry) -> Cost {
+    Cost { memory: entry_bytes(entry), record: record_cost::of_entry(entry) }
+}
+
+fn of_executions(series: &ExecutionSeries) -> Cost {
+    Cost { memory: execution_bytes(series), record: record_cost::of_executions(series) }
 }
 
 pub struct Parts {
@@ -93,7 +119,7 @@ impl Parts {
     /// Moves the next samples to the part. `left` is what the part may still take.
     fn take_samples(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.samples.pop_front() {
-            let (head, each) = of_samples(&series);
+            let (head, each) = (of_sample_series(&series), of_sample(&series.samples));
             let fits = left.less(head).fitting(each);
             let count = if part.is_empty() { fits.max(1) } else { fits };
             if series.samples.len() > count {
@@ -103,7 +129,7 @@ impl Parts {
                 if count > 0 {
                     part.samples.push(series);
                 }
-                *left = Cost { memory: 0, record: 0 };
+                *left = Cost::NONE;
                 return;
             }
             *left = left.less(head).less(each.times(series.samples.len()));
@@ -114,9 +140,9 @@ impl Parts {
     /// Moves the next entries to the part.
     fn take_entries(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.entries.pop_front() {
-            *left = left.less(Cost { memory: 0, record: record_cost::of_series(&series.labels) });
+            *left = left.less(of_entry_series(&series));
             let over = series.entries.iter().position(|entry| {
-                let cost = Cost { memory: entry_bytes(entry), record: record_cost::of_entry(entry) };
+                let cost = of_entry(entry);
                 let fits = cost.is_within(*left);
                 *left = left.less(cost);
                 !fits
@@ -133,7 +159,7 @@ impl Parts {
             if count > 0 {
                 part.entries.push(series);
             }
-            *left = Cost { memory: 0, record: 0 };
+            *left = Cost::NONE;
             return;
         }
     }
@@ -141,7 +167,7 @@ impl Parts {
     /// Moves the next series of executions to the part.
     fn take_executions(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(series) = self.executions.pop_front() {
-            let cost = Cost { memory: execution_bytes(&series), record: record_cost::of_executions(&series) };
+            let cost = of_executions(&series);
             if !cost.is_within(*left) && !part.is_empty() {
                 self.executions.push_front(series);
                 return;
@@ -172,7 +198,7 @@ impl Iterator for Parts {
 mod tests {
     use std::sync::Arc;
 
-    use tacho_model::{Body, Entry, Labels, Value};
+    use tacho_model::{Body, Labels, Value};
 
     use super::*;
 
@@ -194,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_have_all_records_once_and_none_is_over_the_limit() {
+    fn each_record_is_in_one_part_and_only_a_single_record_may_exceed_the_limit() {
         let batch = Batch {
             samples: vec![samples("a", 3), samples("b", 40), samples("c", 1), samples("d", 17)],
             entries: vec![entries("l", &[10, 0, 300, 10]), entries("m", &[5])],

@@ -44,14 +44,42 @@ pub struct Pinned {
     pub offset: u64,
 }
 
+/// The refusal of a file that is a symbolic link. It would be followed with the rights of this process, which may be more than
+/// those of the user who has made the link.
+pub fn refused_link(path: &Path) -> Error {
+    let message = "file is a symbolic link: replace it by a copy of its destination to back it up";
+    Error::invalid(message).with("path", path.display())
+}
+
+/// Whether a backup needs this file: it is a regular file, or a symbolic link to an existing file, which is refused. Other files
+/// and directories, and dangling links, are left out.
+pub fn is_wanted(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => path.exists(),
+        Ok(found) => found.is_file(),
+        // The link reports the cause.
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
+}
+
 /// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
-/// `Invalid` if the file system has no hard links, forbids them for files of other users (`protected_hardlinks`), or is not that
-/// of `into`, or if a permission is missing; `Io` if the link cannot be made for another reason.
+/// `Invalid` if the file is a symbolic link, if the file system has no hard links, forbids them for files of other users
+/// (`protected_hardlinks`), or is not that of `into`, or if a permission is missing; `Io` if the link cannot be made for another
+/// reason.
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
-    let linked = make_directory(into).and_then(|()| std::fs::hard_link(from, into.join(name)));
-    linked.map_err(|error| match error.kind() {
+    let to = into.join(name);
+    // A hard link to a symbolic link is a symbolic link, too. So its type is that of `from` at the time of the link.
+    let linked = make_directory(into)
+        .and_then(|()| std::fs::hard_link(from, &to))
+        .and_then(|()| std::fs::symlink_metadata(&to));
+    let linked = linked.map(|found| found.is_symlink());
+    if matches!(linked, Ok(true)) {
+        let _ = std::fs::remove_file(&to);
+        return Err(refused_link(from));
+    }
+    linked.map(drop).map_err(|error| match error.kind() {
         ErrorKind::Unsupported | ErrorKind::PermissionDenied | ErrorKind::CrossesDevices => {
             let message = "hard link to this file is not possible: the file belongs to another user, or the file system has no \
                            hard links or is not that of the link: change the owner, or stop the server to back up its \
@@ -62,7 +90,7 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     })
 }
 
-/// Makes hard links to all files of the quarantine `from/name`, if it exists. The links are in `into/name`.
+/// Makes hard links to the files of the quarantine `from/name`, if it exists. The links are in `into/name`.
 ///
 /// # Errors
 /// Like [`link`], and `Io` if the directory cannot be listed.
@@ -70,6 +98,9 @@ pub fn link_quarantine(from: &Path, into: &Path, name: &str) -> Result<Vec<Pinne
     let mut pinned = Vec::new();
     for file in names_in(&RealDisk, "list quarantine", &from.join(name))? {
         let path = from.join(name).join(&file);
+        if !is_wanted(&path) {
+            continue;
+        }
         link(&path, &into.join(name), &file)?;
         let bytes = RealDisk.length(&path).map_err(|e| Error::io("read length", &path, e))?;
         pinned.push(PinnedFile { name: format!("{name}/{file}"), bytes });
@@ -158,6 +189,31 @@ fn link_journals(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_symbolic_link_is_refused_and_not_copied() {
+        let place = tempfile::tempdir().unwrap();
+        let [outside, from, into] = ["outside", "link", "links"].map(|name| place.path().join(name));
+        std::fs::write(&outside, "secret").unwrap();
+        std::os::unix::fs::symlink(&outside, &from).unwrap();
+        let error = link(&from, &into, "x").unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+        assert!(error.to_string().starts_with("file is a symbolic link: replace it"), "{error}");
+        assert_eq!(names_in(&RealDisk, "list", &into).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_quarantine_is_pinned_without_directories_and_dangling_links() {
+        let place = tempfile::tempdir().unwrap();
+        let quarantine = place.path().join("quarantine");
+        std::fs::create_dir_all(quarantine.join("directory")).unwrap();
+        std::os::unix::fs::symlink("absent", quarantine.join("dangling")).unwrap();
+        std::fs::write(quarantine.join("file"), "abc").unwrap();
+        let pinned = link_quarantine(place.path(), &place.path().join("links"), "quarantine").unwrap();
+        assert_eq!(pinned, [PinnedFile { name: "quarantine/file".to_owned(), bytes: 3 }]);
+        std::os::unix::fs::symlink("file", quarantine.join("link")).unwrap();
+        link_quarantine(place.path(), &place.path().join("more"), "quarantine").unwrap_err();
+    }
 
     #[test]
     fn a_forbidden_link_names_the_possible_causes() {

@@ -23,7 +23,7 @@ use crate::group::row::{Unfolding, each_member, series_key, series_scan};
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{HEADER_BYTES, Older};
-use crate::journal::{self, Contents, Found};
+use crate::journal::{self, Contents, Found, Numbered};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
@@ -37,7 +37,7 @@ use crate::{Error, Result};
 /// The initial state of a store.
 pub struct Recovered {
     pub id: u128,
-    pub index: Guarded<Index>,
+    pub index: Arc<Guarded<Index>>,
     pub sessions: Sessions,
     pub tombstones: Tombstones,
     pub unreadable: Unreadable,
@@ -140,7 +140,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         options,
         id,
         flushed,
-        index: Guarded::new(index),
+        index: Arc::new(Guarded::new(index)),
         sessions,
         replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
@@ -337,7 +337,7 @@ struct Recovery<'a> {
     options: &'a Options,
     id: Option<u128>,
     flushed: u64,
-    index: Guarded<Index>,
+    index: Arc<Guarded<Index>>,
     sessions: Sessions,
     /// Sessions according to the journals alone, without the rows of sessions.
     replayed: Sessions,
@@ -369,8 +369,10 @@ impl Recovery<'_> {
         }
         let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: None };
         let mut generation = Generation::new(found.generation, journal);
-        let contents =
-            journal::read(&*self.options.disk, &found.path, |arrival| self.replay(arrival, &mut generation))?;
+        let numbered = Numbered::new(self.index.clone());
+        let contents = journal::read_numbered(&*self.options.disk, &found.path, numbered, |arrival| {
+            self.replay(arrival, &mut generation);
+        })?;
         if contents.never_begun {
             return self.without_header(found, &contents);
         }
@@ -433,6 +435,10 @@ impl Recovery<'_> {
             }
         }
         self.counters.recovered_batches.add(1);
+        {
+            let mut index = self.index.write();
+            arrival.known().numbers().for_each(|number| index.add_kind(Kind::Sample, number));
+        }
         let numbers = number_series(&self.index, &arrival);
         let times: Vec<TimeRange> = changes::times(&arrival).collect();
         generation.apply(&arrival, &numbers, &times);
@@ -456,7 +462,7 @@ impl Recovery<'_> {
             let file_is_kept = contents.doubtful;
             tracing::warn!(%path, offset, bytes, file_is_kept, "torn end of journal dropped, good part kept");
         }
-        tracing::info!(%path, records = contents.records, "journal recovered");
+        tracing::info!(%path, records = contents.records, "journal read");
         self.counters.recovered_torn_bytes.add(contents.torn);
         let with_records = contents.damaged.iter().filter(|(offset, _)| !contents.is_one_header(*offset));
         self.counters.recovered_damaged.add(with_records.count() as u64);

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tacho_model::{Batch, Kind, Segment, TimeRange, Timestamp};
+use tacho_model::{Batch, Kind, KnownSamples, Segment, TimeRange, Timestamp};
 
 use crate::arrival::Refused;
 use crate::keys::CHUNK_SPAN_MAX_NS;
@@ -51,13 +51,14 @@ pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
     times.filter(|at| walk.changes_window(*at)).count()
 }
 
-/// The sum of [`window_changes`] over all series of a batch.
-pub fn window_changes_of(batch: &Batch) -> usize {
+/// The sum of [`window_changes`] over all series of a batch, with the known ones.
+pub fn window_changes_of(batch: &Batch, known: &KnownSamples) -> usize {
+    let known = known.iter().map(|(_, samples)| window_changes(samples.iter().map(|s| s.at)));
     let samples = batch.samples.iter().map(|series| window_changes(series.samples.iter().map(|s| s.at)));
     let entries = batch.entries.iter().map(|series| window_changes(series.entries.iter().map(|e| e.at)));
     let segments =
         batch.executions.iter().map(|series| window_changes(series.segments.iter().map(|s| s.start)));
-    samples.chain(entries).chain(segments).sum()
+    known.chain(samples).chain(entries).chain(segments).sum()
 }
 
 /// The times that are accepted at the limit on chunks: the times of live records.

@@ -9,8 +9,8 @@
 //! | merges, rules, deletions | `upkeep::StoreParts` | one task |
 //!
 //! Lock order for code that holds several locks: first the upkeep's `gate`, then [`Metadata::lock`], then `generations`,
-//! then one of `index` and `tombstones`, and last one of `sessions`, [`Metadata::stored`] and the upkeep's notes. Only
-//! the first two are held during I/O.
+//! then one of `index` and `tombstones`, and last one of `sessions`, [`Metadata::stored`], the upkeep's notes, the table of
+//! spellings (`index/spellings.rs`) and `in_flight`. Only the first two are held during I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

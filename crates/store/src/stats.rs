@@ -33,6 +33,9 @@ pub struct Stats {
     /// Now: estimated memory of the index of all series with their labels, bytes, and its limit.
     pub index_bytes: usize,
     pub index_bytes_max: usize,
+    /// Now: series that are known by the text of a sender, and the part of `index_bytes` for them.
+    pub spellings: usize,
+    pub spellings_bytes: usize,
     /// Now: limit on chunks, in the driver and for records in memory.
     pub chunks_max: usize,
     /// Now: memory of records that are not in the driver yet, bytes, and its limit.
@@ -83,7 +86,7 @@ pub struct Stats {
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,
-    /// Quarantined journal files and ends of journal files, including those of earlier starts.
+    /// Quarantined journal files, including those of earlier starts.
     pub journals_quarantined: u64,
 }
 

@@ -3,6 +3,7 @@
 //! Path of one record. Before: `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch. After:
 //! `intake.rs` checks the batch and `commit.rs` writes it to the journal.
 
+mod append;
 mod keep;
 
 use std::path::{Path, PathBuf};
@@ -12,11 +13,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use tacho_chunk::ExecutionBlock;
-use tacho_model::{Batch, Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange, Windows};
+use tacho_model::{Clock, Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange, Windows};
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::answer::SampleAnswer;
-use crate::arrival::{Appended, Origin};
 use crate::assemble::{assemble, warn_if_index_full};
 use crate::changes::Changes;
 use crate::commit::{self, Command, Committer, Sealed, closed};
@@ -128,42 +128,6 @@ impl Store {
         self.committer = Some(committer);
         self.closed = AtomicBool::new(false);
         Ok(())
-    }
-
-    /// Stores a batch. When this returns `Ok`, the batch is on disk, without the records that a limit refused: all records of a
-    /// series, or, at the limit on chunks, its records far from the present time. The answer counts these series and names the
-    /// first ones. On an error, no part of the batch is stored, with two exceptions. A batch without
-    /// origin that takes more than a quarter of the memory budget, or more bytes than a record of the journal may have, is stored
-    /// in parts (`store/keep.rs`). After `Io`, a restart may still find the batch in the journal. Pass an `Arc` to keep a copy
-    /// for a repetition. An empty batch with an origin marks its frames as accepted.
-    ///
-    /// Frames of one session may arrive in any order. A frame whose number is below the highest one is stored if its number
-    /// is in a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
-    ///
-    /// # Errors
-    /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget, or
-    /// when only some of its frames were stored before; `Full` when the sender should wait; `StorageFull` when the disk is full;
-    /// `Io` when the journal cannot be written; `Closed` when the store is closed or its journal's thread has ended.
-    pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
-        let batch = batch.into();
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(closed());
-        }
-        if batch.is_empty() && origin.is_none() {
-            return Ok(Appended::Stored);
-        }
-        // Answered even when memory is full, because a repeated batch takes no memory.
-        if let Some(answered) = origin.and_then(|origin| self.intake.repeated(origin)) {
-            return answered;
-        }
-        let (batch, refused, chunks) = self.intake.admit(batch);
-        if refused.series == 0 {
-            return self.keep(batch, origin, chunks).await;
-        }
-        if !batch.is_empty() || origin.is_some() {
-            self.keep(batch, origin, chunks).await?;
-        }
-        Ok(Appended::Partly(refused))
     }
 
     /// The highest frame number of a session that is on disk; 0 if there is none. Frames before it may be missing.
@@ -530,6 +494,8 @@ impl Store {
         stats.series = index.counts();
         stats.series_total = index.len();
         stats.index_bytes = index.bytes();
+        stats.spellings = index.spellings().known();
+        stats.spellings_bytes = index.spellings().bytes();
         stats.index_bytes_max = options.index_bytes_max;
         stats.chunks_max = options.chunks_max;
         stats

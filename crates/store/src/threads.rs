@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_one_thread_works_if_there_may_be_only_one() {
+    async fn work_stays_on_the_only_permitted_thread() {
         let here = current().id();
         for (threads, is_here) in [(Threads::One, true), (Threads::Many, false)] {
             let worker = threads.start(|| current().id()).join().await.unwrap();

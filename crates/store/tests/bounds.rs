@@ -29,11 +29,14 @@ async fn series_with_a_new_value_of_a_full_label_are_refused_and_others_kept() {
         let Appended::Partly(part) =
             store.append(batch([requests, samples("up", &[(2, 1.0)])]), None).await.unwrap()
         else {
-            panic!("nothing refused")
+            panic!("nothing was refused")
         };
         refused += part.series;
         let reason = &part.named[0].reason;
-        assert!(reason.contains("label \"request_id\" has 100 values, at most 100 are allowed"), "{reason}");
+        assert!(
+            reason.contains("label \"request_id\" already has 100 values, at most 100 are allowed"),
+            "{reason}"
+        );
     }
     assert_eq!((refused, store.stats().series_refused), (9_900, 9_900));
     assert_eq!(store.series_count(), [101, 0, 0]);
@@ -50,7 +53,9 @@ async fn new_series_above_a_limit_are_refused_and_known_ones_kept() {
     let store = bench.open().await;
     store.append(batch([entries("log", &[(1, "x")]), samples("two", &[(1, 1.0)])]), None).await.unwrap();
     let mixed = batch([samples("three", &[(1, 1.0), (2, 1.0)]), samples("two", &[(2, 2.0)])]);
-    let Appended::Partly(refused) = store.append(mixed, None).await.unwrap() else { panic!("not partly") };
+    let Appended::Partly(refused) = store.append(mixed, None).await.unwrap() else {
+        panic!("no series was refused")
+    };
     assert_eq!((refused.series, refused.records), (1, [2, 0, 0]));
     let [named] = &refused.named[..] else { panic!("{refused:?}") };
     assert_eq!((named.kind, named.position), (Kind::Sample, 0));
@@ -62,7 +67,11 @@ async fn new_series_above_a_limit_are_refused_and_known_ones_kept() {
 
     let alone = store.append(samples("four", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     assert!(matches!(alone, Appended::Partly(_)), "{alone:?}");
-    assert_eq!(store.session_acked(1), 1, "a repetition would be refused again");
+    assert_eq!(
+        store.session_acked(1),
+        1,
+        "the refused frame must be acknowledged: a repetition would be refused again"
+    );
     assert_eq!(store.stats().series_refused, 2);
 }
 
@@ -86,7 +95,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         }
         let mixed = batch([far("n", 200), samples("up", &[(2 * DAY, 1.0), (5, 1.0)])]);
         let Appended::Partly(refused) = store.append(mixed, None).await.unwrap() else {
-            panic!("not partly")
+            panic!("no series was refused")
         };
         assert_eq!((refused.series, refused.records), (1, [200, 0, 0]), "flushed: {flushed}");
         let reason = &refused.named[0].reason;
@@ -121,7 +130,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
     let lower = Bench { options: Options { chunks_max: 500, ..bench.options.clone() }, ..bench };
     let store = lower.open().await;
     let Appended::Partly(refused) = store.append(far("n", 2), None).await.unwrap() else {
-        panic!("not partly")
+        panic!("no series was refused")
     };
     let expect = format!(
         "series {}: limit of 500 chunks (chunks_max): {stored} are stored; records more than two days from now are \
@@ -193,7 +202,11 @@ async fn a_later_part_waits_for_memory_before_it_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Full { .. }), "{error}");
     assert!(error.to_string().contains("parts of the batch that are stored"), "{error}");
     assert!(start.elapsed().as_secs() >= 30, "{:?}", start.elapsed());
-    assert_eq!(store.stats().batches_full, 1, "the attempts of the waiting part are not counted");
+    assert_eq!(
+        store.stats().batches_full,
+        1,
+        "a batch must be counted once, not each attempt of its waiting part"
+    );
     driver.thaw();
 }
 

@@ -53,7 +53,7 @@ impl Patient {
     async fn make_readable(&self, row: &Row) {
         let place = |row: &Row| (row.table, row.partition.clone(), row.clustering.clone());
         let held = self.memory.dump().into_iter().find(|held| place(held) == place(row));
-        assert_eq!(held.as_ref(), Some(row), "the only copy is still there");
+        assert_eq!(held.as_ref(), Some(row), "the only copy was lost or changed");
         self.faulty.put(vec![row.clone()]).await.unwrap();
     }
 }
@@ -104,7 +104,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
         let lost = |name: &str| (name.to_owned(), range, "injected damage".to_owned());
         assert_eq!(told, [lost("a"), lost("b")]);
     }
-    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once for all reads");
+    assert_eq!(store.stats().chunks_unreadable, 1, "a row must count once for all reads");
     for error in [
         store.samples(id("a"), ALL).await.unwrap_err(),
         store.chunks(Kind::Sample, id("b")).await.unwrap_err(),
@@ -148,8 +148,8 @@ async fn one_flipped_bit_loses_at_most_its_row_and_never_silently() {
         partial += usize::from(told.len() == 1);
         intact += usize::from(told.is_empty());
     }
-    assert!(partial > 0, "damage of one column does not affect the others");
-    assert_eq!(intact, 0, "all bits are covered by a checksum");
+    assert!(partial > 0, "each damage affected both columns");
+    assert_eq!(intact, 0, "all bits must be covered by a checksum");
     assert_eq!(store.stats().chunks_unreadable, 1);
     for bit in 0..of(Kind::Entry).value.len() * 8 {
         patient.damage(&of(Kind::Entry), Wound::Flipped(bit));
@@ -175,7 +175,7 @@ async fn one_flipped_bit_loses_at_most_its_row_and_never_silently() {
 /// Flips each bit of rows that a merge wrote. Their prefixes state which rows they replace. A damaged row replaces no
 /// other row of the merge and is not replaced by any of them.
 #[tokio::test]
-async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
+async fn a_damaged_row_of_a_merge_neither_replaces_rows_nor_is_replaced() {
     let patient = Patient::with(Options { chunk_values: 30, ..Options::default() });
     let store = patient.bench.open().await;
     three(&store).await;
@@ -214,7 +214,7 @@ async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
         }
         patient.make_readable(row).await;
     }
-    assert!(intact > 0, "the chunk after a damaged prefix is readable");
+    assert!(intact > 0, "the chunk after a damaged prefix must be readable");
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
         store.sweep().await.unwrap();
         assert!(report.chunks_out <= report.chunks_in);
     }
-    assert!(patient.chunks().len() < rows.len(), "rows on both sides are merged");
+    assert!(patient.chunks().len() < rows.len(), "rows on both sides must be merged");
     assert_eq!(store.stats().chunks_unreadable, 3);
     assert_eq!(store.read_entries(id("log"), ALL).await.unwrap().records.len(), 7);
     for row in damaged {
@@ -252,7 +252,7 @@ async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
 }
 
 #[tokio::test]
-async fn a_deletion_of_an_unreadable_row_stays_and_blocks_no_other() {
+async fn a_deletion_of_an_unreadable_row_stays_and_does_not_block_others() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     for at in [1, 10 * DAY_NS] {
@@ -270,7 +270,7 @@ async fn a_deletion_of_an_unreadable_row_stays_and_blocks_no_other() {
     store.delete(&[Matcher::equal(NAME, "log")], early).await.unwrap();
     store.delete(&[Matcher::equal(NAME, "log")], TimeRange::new(9 * DAY_NS, 11 * DAY_NS)).await.unwrap();
     store.sweep().await.unwrap();
-    assert_eq!(store.stats().upkeep.tombstones, 2, "the third deletion is done");
+    assert_eq!(store.stats().upkeep.tombstones, 2, "the third deletion must be done");
     drop(store);
     let store = patient.bench.open().await;
     store.sweep().await.unwrap();
@@ -365,7 +365,7 @@ async fn a_deletion_that_cannot_be_completed_is_retried_only_by_a_sweep() {
     let tried = scans();
     for n in 1..10 {
         flush(n).await;
-        assert_eq!(scans(), tried, "wake {n} reads the rows again");
+        assert_eq!(scans(), tried, "wake {n} has read the rows again");
     }
     store.delete(&log, TimeRange::new(1, 1)).await.unwrap();
     work().await;
@@ -373,7 +373,7 @@ async fn a_deletion_that_cannot_be_completed_is_retried_only_by_a_sweep() {
     store.sweep().await.unwrap();
     let again = scans();
     tokio::time::sleep(hour + hour / 2).await;
-    assert!(scans() > again, "the sweep reads the rows again");
+    assert!(scans() > again, "the sweep must read the rows again");
     assert_eq!(store.stats().upkeep.tombstones, 2);
     assert_eq!(common::texts(&store, "log").await.len(), 2);
 }

@@ -307,7 +307,7 @@ async fn statistics_replace_the_values_of_a_chunk_inside_one_window() {
         let all = TimeRange::new(1, 60);
         let one = Windows { first: 60, step: 0, count: 1, range: 60 };
         let (some, _) = pieces(&store, all, one).await;
-        assert_eq!(some, expected, "samples that overlap the late ones are decoded");
+        assert_eq!(some, expected, "samples that overlap the late ones must be decoded");
         store.flush().await.unwrap();
     }
 }

@@ -35,7 +35,7 @@ async fn a_nearly_full_disk_refuses_records_and_permits_deletion() {
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!((values(&store, "m", ALL).await.len(), store.stats().upkeep.tombstones), (0, 0));
-    assert!(store.ready().is_err(), "the sweep frees no space on the disk of the journal");
+    assert!(store.ready().is_err(), "ready, although the sweep frees no space on the disk of the journal");
     disk.set_space(20_000);
     store.ready().unwrap();
     store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_failed_verification_is_retried_soon() {
         assert_eq!(verified(), 3);
         driver.keeps.store(false, Ordering::SeqCst);
         tokio::time::sleep(2 * hour).await;
-        assert_eq!(verified(), 4, "no round follows a complete one for a week");
+        assert_eq!(verified(), 4, "after a complete round, the next one must wait for a week");
         drop(store);
     }
 }

@@ -106,7 +106,7 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
         let lost = BATCHES as usize - found.len();
         assert!(lost <= 1, "byte {at} of {}: {lost} batches are lost, {found:?} remain", journal.len());
         let stats = store.stats();
-        assert_eq!(stats.recovered_torn_bytes, 0, "byte {at}: acknowledged bytes are not a torn end");
+        assert_eq!(stats.recovered_torn_bytes, 0, "byte {at}: acknowledged bytes were counted as a torn end");
         let said = lacks(&store);
         if lost > 0 {
             assert_eq!(stats.recovered_damaged, 1, "byte {at}");
@@ -120,17 +120,25 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
         assert_eq!((batches(&store).await, lacks(&store)), (found.clone(), said.clone()));
         drop(store);
         let store = bench.open().await;
-        assert_eq!(lacks(&store), said, "byte {at}: the damage is reported while the file is quarantined");
+        assert_eq!(
+            lacks(&store),
+            said,
+            "byte {at}: the damage must be reported while the file is quarantined"
+        );
         assert_eq!(batches(&store).await, found);
         drop(store);
         if stats.recovered_damaged > 0 {
             let kept =
                 files(bench.directory.path()).into_iter().find(|f| std::fs::read(f).unwrap() == journal);
-            std::fs::remove_file(kept.expect("the damaged file is kept")).unwrap();
-            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: the removed file is not reported");
+            std::fs::remove_file(kept.expect("the damaged file must be kept")).unwrap();
+            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: the removed file must not be reported");
         }
     }
-    assert!(told > died.journal.len() / 20, "{told} of {}", died.journal.len());
+    assert!(
+        told > died.journal.len() / 20,
+        "only {told} losses in a journal of {} bytes",
+        died.journal.len()
+    );
 }
 
 #[tokio::test]
@@ -144,7 +152,7 @@ async fn a_damaged_header_with_an_intact_copy_is_not_counted() {
     assert_eq!((store.stats().recovered_damaged, &*lacks(&store)), (0, ""));
     store.flush().await.unwrap();
     drop(store);
-    assert_eq!(bench.open().await.stats().journals_quarantined, 1, "the file is kept");
+    assert_eq!(bench.open().await.stats().journals_quarantined, 1, "the file must be kept");
 }
 
 #[tokio::test]
@@ -216,8 +224,10 @@ async fn a_forged_record_inside_a_torn_one_is_not_trusted() {
     drop(store);
     let path = bench.journals().remove(0);
     let mut journal = std::fs::read(&path).unwrap();
-    let at =
-        journal.windows(forged.len()).position(|window| window == forged).expect("values are written raw");
+    let at = journal
+        .windows(forged.len())
+        .position(|window| window == forged)
+        .expect("the values must be written raw");
     // The process died in the middle of the write.
     journal.truncate(at + forged.len() + 400);
     std::fs::write(&path, &journal).unwrap();
@@ -228,7 +238,7 @@ async fn a_forged_record_inside_a_torn_one_is_not_trusted() {
     let torn = (journal.len() - acknowledged.len()) as u64;
     assert_eq!((stats.recovered_damaged, stats.recovered_torn_bytes), (0, torn));
     store.append(samples("m", &[(2, 2.0)]), origin(9, 1)).await.unwrap();
-    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)], "the forged session was not recorded");
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)], "the forged session was recorded");
 }
 
 #[tokio::test]
@@ -251,12 +261,12 @@ async fn a_search_for_records_is_bounded_for_any_damage() {
     assert_eq!(
         store.stats().recovered_damaged,
         2,
-        "the damaged record and the interrupted search are reported"
+        "the damaged record and the interrupted search must be reported"
     );
 }
 
 #[tokio::test]
-async fn a_quarantined_journal_replaces_no_other() {
+async fn a_quarantined_journal_does_not_replace_an_earlier_one() {
     let died = died().await;
     let mut journal = died.journal.clone();
     let at = journal.len() / 2;
@@ -274,7 +284,7 @@ async fn a_quarantined_journal_replaces_no_other() {
     assert_eq!(kept.len(), 2);
     assert_eq!(bench.open().await.stats().journals_quarantined, 2);
     assert!(kept.contains(&b"the quarantined file of an earlier start".to_vec()) && kept.contains(&journal));
-    assert!(lacks(&*bench.open().await).ends_with(SAYS), "the second file is reported as well");
+    assert!(lacks(&*bench.open().await).ends_with(SAYS), "the second file must be reported as well");
 }
 
 #[tokio::test]
@@ -329,7 +339,7 @@ fn meta(rows: &[Row]) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_lost_fact_loses_no_sample_and_repeats_no_generation_number() {
+async fn without_a_fact_samples_are_kept_and_generation_numbers_are_not_reused() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

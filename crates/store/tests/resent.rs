@@ -152,7 +152,7 @@ fn few_and_many() -> [Options; 3] {
 }
 
 #[tokio::test]
-async fn a_merge_that_ends_inside_a_moved_row_duplicates_no_sample() {
+async fn samples_are_not_duplicated_by_a_merge_that_ends_inside_a_moved_row() {
     for options in few_and_many() {
         let mut sender = Sender::new(839_601_036, options).await;
         sender.send(0..1, 179..=185, false).await;
@@ -180,7 +180,7 @@ fn expiring(options: Options) -> Options {
 /// The limit of the retention is after the original time of a row's first or last sample but before its moved time, or the
 /// reverse. Expired samples are sent again.
 #[tokio::test]
-async fn an_expired_end_of_a_row_duplicates_no_sample() {
+async fn samples_are_not_duplicated_when_the_end_of_a_row_expires() {
     for options in few_and_many().map(expiring) {
         for (first, offset) in [(1, 0), (40, -BOUND), (99, BOUND / 2), (300, -BOUND / 2), (340, -300 * MS)] {
             let mut sender = Sender::new(7, options.clone()).await;

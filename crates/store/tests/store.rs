@@ -204,7 +204,7 @@ async fn batches_are_refused_on_a_full_disk_and_accepted_when_there_is_space() {
 }
 
 #[tokio::test]
-async fn a_failed_sync_acknowledges_no_record_and_stores_none_twice() {
+async fn after_a_failed_sync_records_are_not_acknowledged_and_are_stored_once() {
     let disk = FaultyDisk::default();
     let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);

@@ -79,7 +79,7 @@ async fn merge_all_merges_everything() {
         assert_eq!(store.stats().stored.map(|s| s.chunks), [1, 1, 1]);
     }
     let again = store.merge_all().await.unwrap();
-    assert_eq!((again.merges, again.bytes_written), (0, 0), "a second merge finds nothing to do");
+    assert_eq!((again.merges, again.bytes_written), (0, 0), "a second merge must have nothing to do");
 }
 
 #[tokio::test]
@@ -157,12 +157,12 @@ async fn patterns_of_pending_deletions_are_limited() {
     }
     let refused = delete(".*m", 64).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
-    delete("m|n", 65).await.expect("values need no pattern");
+    delete("m|n", 65).await.expect("refused, although a list of values needs no pattern");
     assert_eq!(values(&store, "m", ALL).await.len(), 5);
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!(store.stats().upkeep.tombstones, 0);
-    delete(".*m", 64).await.expect("the other deletions are done");
+    delete(".*m", 64).await.expect("refused, although the other deletions are done");
     assert_eq!(values(&store, "m", ALL).await.len(), 4);
 }
 
@@ -245,7 +245,9 @@ async fn long_overlaps_are_merged_in_parts() {
         store.flush().await.unwrap();
     }
     let before = values(&store, "m", ALL).await;
-    let merged = tokio::time::timeout(Duration::from_secs(60), store.merge_all()).await.expect("an end");
+    let merged = tokio::time::timeout(Duration::from_secs(60), store.merge_all())
+        .await
+        .expect("the merge did not end in time");
     assert_eq!((merged.unwrap().samples_replaced, before.len()), (40, 800 + 4 * 40 - 40));
     assert_eq!(values(&store, "m", ALL).await, before);
     assert!(chunks(&store, "m").await.len() <= 30, "{:?}", chunks(&store, "m").await);
@@ -309,7 +311,7 @@ async fn full_chunks_lose_the_permitted_precision_and_state_it() {
     store.flush().await.unwrap();
     store.merge_all().await.unwrap();
     let again = values(&store, "m", TimeRange::new(SECOND, i64::MAX)).await;
-    assert_eq!(again[..], after[1..], "precision is reduced once");
+    assert_eq!(again[..], after[1..], "precision must be reduced only once");
 }
 
 /// The only chunk of each of three series with shared jittered times, after a merge.
@@ -341,7 +343,11 @@ async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
 async fn a_rule_applies_only_to_its_series_of_a_group() {
     let codecs = |chunk: &tacho_store::ChunkInfo, member: usize| chunk.header.members[member].codec;
     let plain = merged_together(Policies::default()).await;
-    assert_eq!(plain.each_ref().map(|chunk| chunk.header.members.len()), [3; 3], "all series share one row");
+    assert_eq!(
+        plain.each_ref().map(|chunk| chunk.header.members.len()),
+        [3; 3],
+        "all series must share one row"
+    );
     for (nth, name) in ["a", "b", "c"].into_iter().enumerate() {
         let varint =
             ChunkSettings { codecs: CodecSet::only(["varint"]).unwrap(), ..ChunkSettings::default() };
@@ -394,10 +400,12 @@ async fn an_order_ends_the_pause_between_two_batches() {
     let store = bench.open().await;
     fill(&store, "m", 10, 20).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(store.stats().upkeep.merges > 0, "the upkeep rests after its first batch");
+    assert!(store.stats().upkeep.merges > 0, "the upkeep has not merged its first batch");
     fill(&store, "other", 3, 20).await;
     // If the order did not end the pause, the paused clock would advance to this limit first.
-    let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all()).await.expect("an end");
+    let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all())
+        .await
+        .expect("the merge did not end in time");
     assert!(merged.unwrap().merges > 0);
     assert_eq!(chunks(&store, "other").await, [60]);
 }

@@ -1,4 +1,4 @@
-//! The decoder of chunks of versions 1 and 3 never panics. Decoded records are valid. Entries and executions can be encoded
+//! The decoder of chunks of versions 1, 3 and 4 never panics. Decoded records are valid. Entries and executions can be encoded
 //! again, to a chunk that opens.
 #![no_main]
 
@@ -40,12 +40,12 @@ fn read(bytes: &[u8]) {
             for row in block.rows().take(RECORDS_MAX) {
                 assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));
             }
-            let _ = (chunk.filters(), chunk.check());
+            let _ = (chunk.filters(), chunk.summary(), chunk.check());
             (1..RECORDS_MAX).contains(&block.len()).then(|| encode_executions(&block))
         }
     };
     if let Some(written) = written {
-        assert!(Chunk::open(&written).is_ok_and(|chunk| chunk.filters().is_ok()));
+        assert!(Chunk::open(&written).is_ok_and(|chunk| chunk.filters().is_ok() && chunk.summary().is_ok()));
         let front = Chunk::front_bytes(&written).and_then(|bytes| written.get(..bytes));
         assert!(front.is_some_and(|front| Chunk::open_front(front, written.len()).is_ok()));
     }
@@ -54,16 +54,17 @@ fn read(bytes: &[u8]) {
 /// Makes the prefix valid: magic bytes, version, kind, reserved bytes, header length and both checksums (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
-    // Only executions have filters.
-    let has_filters = prefix[4] == 3;
-    prefix[..5].copy_from_slice(if has_filters { b"TCHK\x03" } else { b"TCHK\x01" });
+    // Only executions have filters and summaries.
+    let has_filters = matches!(prefix[4], 3 | 4);
+    prefix[..4].copy_from_slice(b"TCHK");
+    prefix[4] = if has_filters { prefix[4] } else { 1 };
     prefix[5] = if has_filters { 3 } else { prefix[5] % 3 + 1 };
     prefix[6..8].fill(0);
     let header = u32::from_le_bytes([prefix[8], prefix[9], 0, 0]) as usize % (rest.len() + 1);
     prefix[8..12].copy_from_slice(&(header as u32).to_le_bytes());
     let (header, body) = rest.split_at_mut(header);
     if has_filters && let Some(end) = header.last_chunk_mut::<4>() {
-        // The header ends with the checksum of the filters. The checksum of empty filters is 0.
+        // The header ends with the checksum of the filters or of the summary. The checksum of nothing is 0.
         end.fill(0);
     }
     prefix[12..16].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());

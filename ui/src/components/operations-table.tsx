@@ -106,7 +106,7 @@ function countColumns(range: TimeWindow): Column<Operation>[] {
 }
 
 function timeColumns(rows: readonly Operation[]): Column<Operation>[] {
-  const whole = rows.reduce((sum, one) => sum + one.self_ns, 0);
+  const whole = rows.reduce((sum, one) => sum + (one.self_ns ?? 0), 0);
   return [
     { id: 'p50', title: 'p50', numeric: true, value: (one) => one.p50_ns, cell: (one) => duration(one.p50_ns) },
     { id: 'p95', title: 'p95', numeric: true, value: (one) => one.p95_ns, cell: (one) => duration(one.p95_ns) },
@@ -124,13 +124,16 @@ function timeColumns(rows: readonly Operation[]): Column<Operation>[] {
       title: 'Self',
       hint: 'Total without the time in recorded callees, also in other services; the bar shows the share of all self time',
       numeric: true,
-      value: (one) => one.self_ns,
-      cell: (one) => (
-        <span class="share">
-          <Meter share={share(one.self_ns, whole) ?? 0} />
-          <span>{duration(one.self_ns)}</span>
-        </span>
-      ),
+      value: (one) => one.self_ns ?? -1,
+      cell: (one) =>
+        one.self_ns === null ? (
+          NONE
+        ) : (
+          <span class="share">
+            <Meter share={share(one.self_ns, whole) ?? 0} />
+            <span>{duration(one.self_ns)}</span>
+          </span>
+        ),
     },
   ];
 }

@@ -37,7 +37,8 @@ export interface Operation {
   min_ns: number;
   max_ns: number;
   total_ns: number;
-  self_ns: number;
+  /** Null for an HTTP client, if the answer is from summaries. */
+  self_ns: number | null;
   /** Unix seconds, count, errors. */
   timeline: [number, number, number][];
 }

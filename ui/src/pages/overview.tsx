@@ -192,7 +192,7 @@ function HotOperations({ window: state, needle }: { window: WindowState; needle:
   );
   const rows = (operations.data ?? [])
     .filter((one) => one.service.toLowerCase().includes(needle.toLowerCase()))
-    .sort((a, b) => b.self_ns - a.self_ns)
+    .sort((a, b) => (b.self_ns ?? 0) - (a.self_ns ?? 0))
     .slice(0, HOT);
   if (operations.error !== null) return <Failure error={operations.error} />;
   if (rows.length === 0) return null;

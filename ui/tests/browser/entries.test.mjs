@@ -35,7 +35,7 @@ const place = (more) => `#/explore?range=5m&q=${encodeURIComponent('time()')}&${
 test('marks are under the chart and show their text, and the table lists them', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_log')}`));
   await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
-  assert.deepEqual(await texts(page, '.entry-text'), ['out of memory', 'deploy of version 7'], 'the newest first');
+  assert.deepEqual(await texts(page, '.entry-text'), ['out of memory', 'deploy of version 7'], 'the newest text must be first');
   const over = await page.locator('.u-over').boundingBox();
   await until('the lane has the chart’s axis', async () => {
     const ground = await page.locator('.lane-ground').boundingBox();
@@ -68,7 +68,7 @@ test('an entry with a trace id links to the trace', async () => {
 });
 
 test('a declared record is shown with its members, their units and its call', async () => {
-  assert.ok(BOARD, 'TACHO_BOARD is the address of the bulletin board');
+  assert.ok(BOARD, 'TACHO_BOARD must be set to the address of the bulletin board');
   const title = `Lamp of ${Date.now()}`;
   const ad = new URLSearchParams({ title, text: 'Shines well', contact: 'me@example.org', price: '12.50' });
   const posted = await fetch(`${BOARD}/ads`, { method: 'POST', body: ad });

@@ -94,7 +94,7 @@ test('a token opens the page at the same address, and is stored nowhere', async 
   const { page, faults, close } = await open(browser, '#/agents?range=6h', { base });
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
   assert.equal(await page.title(), 'Log in · Tachograph');
-  assert.ok(await field(page).evaluate((input) => input === document.activeElement), 'the field has the focus');
+  assert.ok(await field(page).evaluate((input) => input === document.activeElement), 'the field must have the focus');
   assert.equal(await field(page).getAttribute('type'), 'password');
   assert.equal(await field(page).getAttribute('autocomplete'), 'current-password');
   assert.equal(await page.getByRole('alert').count(), 0);
@@ -103,7 +103,7 @@ test('a token opens the page at the same address, and is stored nowhere', async 
   await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor();
   assert.match(page.url(), /#\/agents\?range=6h$/);
   await loggedIn(page, 'admin');
-  assert.ok(!(await traces(page)).includes('tacho_'), 'the page has no token');
+  assert.ok(!(await traces(page)).includes('tacho_'), 'the page contains a token');
   const cookies = await page.context().cookies();
   assert.deepEqual(
     cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
@@ -126,7 +126,7 @@ test('a wrong token is refused with the reason, and can be corrected with the ke
   assert.equal(await field(page).getAttribute('aria-invalid'), 'true');
   const described = await field(page).getAttribute('aria-describedby');
   assert.equal(await page.locator(`#${described}`).textContent(), await alert.textContent());
-  await until('the field has the focus', () => field(page).evaluate((input) => input === document.activeElement));
+  await until('the field must have the focus', () => field(page).evaluate((input) => input === document.activeElement));
   assert.equal(await field(page).inputValue(), '');
   await page.keyboard.type(reader);
   await page.keyboard.press('Tab');
@@ -201,7 +201,7 @@ test('a session that ends while the page is open leads to the login, and back to
   // The page refreshes by itself.
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
   assert.equal(await page.getByRole('alert').textContent(), 'The session has ended. Log in again.');
-  assert.equal(await page.locator('table').count(), 0, 'no data stays visible');
+  assert.equal(await page.locator('table').count(), 0, 'data is still visible');
   await logIn(page, reader);
   await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor();
   assert.equal(await page.getByLabel('Find an agent').inputValue(), 'shop');

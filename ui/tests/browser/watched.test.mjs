@@ -53,7 +53,7 @@ test('the page shows the program, switches its methods and shows the result', as
   const counts = async () => (await agent.locator('td.num').allTextContents()).slice(1, 4);
   await until('no method is on', async () => (await counts())[0] === '0');
   assert.ok(Number((await counts())[2].replace(/\D/g, '')) >= on, `${await counts()} of ${on}`);
-  assert.equal(await page.getByLabel('Pattern').inputValue(), '', 'the form is ready for another');
+  assert.equal(await page.getByLabel('Pattern').inputValue(), '', 'the form must be empty, ready for another pattern');
   await picture(page, 'agents');
 
   await rule.getByRole('button', { name: 'Aggregate' }).click();
@@ -108,7 +108,7 @@ async function methodCalls(start, end) {
 }
 
 test('a rule from the command line takes effect in the running program', async (t) => {
-  assert.ok(BOARD, 'TACHO_BOARD is the address of the bulletin board');
+  assert.ok(BOARD, 'TACHO_BOARD must be set to the address of the bulletin board');
   await settled();
   let stopped = false;
   let requests = 0;

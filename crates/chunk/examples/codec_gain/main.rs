@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_that_a_set_needs_has_a_gain_and_others_have_none() {
+    fn a_needed_choice_has_a_gain_and_an_unneeded_one_has_none() {
         let set = sets::Set { name: "one".into(), data: vec![sets::constant()] };
         let result = measure::gains(&set, CodecSet::ALL);
         let gain = |name: &str| {

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_csv_file_is_a_group() {
         let Ok(Data::Samples { at, columns }) = samples("time,f64,i64,u64\n5,1.5,-2,3\n7,nan,4,5\n") else {
-            panic!("a group");
+            panic!("the file was not read as a group");
         };
         assert_eq!(at, [5, 7]);
         assert!(matches!(&columns[0], ValueColumn::F64(values) if values[0] == 1.5 && values[1].is_nan()));

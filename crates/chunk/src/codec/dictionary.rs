@@ -89,7 +89,7 @@ impl Codec for Dictionary {
         reader.end("dictionary")?;
         let word = |index: u64| {
             let at = usize::try_from(index).ok().and_then(|at| table.get(at));
-            at.copied().ok_or(Error::value("position in a dictionary", index))
+            at.copied().ok_or_else(|| Error::value("position in a dictionary", index))
         };
         indices.into_iter().map(word).collect()
     }

@@ -91,7 +91,8 @@ impl Codec for Except {
         let mut place = 0usize;
         for (gap, exception) in gaps.into_iter().zip(exceptions) {
             place = place.saturating_add(usize::try_from(gap).unwrap_or(usize::MAX));
-            *words.get_mut(place).ok_or(Error::limit("place of an exception", place, count))? = exception;
+            *words.get_mut(place).ok_or_else(|| Error::limit("place of an exception", place, count))? =
+                exception;
         }
         Ok(words)
     }

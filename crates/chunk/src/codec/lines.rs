@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_does_not_end_at_an_exception() {
+    fn a_line_continues_after_an_exception() {
         let mut values: Vec<f64> = (0..400).map(|n| f64::from(n.min(250)) / 4.0).collect();
         let whole = check(&values).unwrap();
         assert!(whole < 30, "{whole} bytes");

@@ -70,6 +70,11 @@ impl Part {
     pub(crate) const fn whole(count: usize) -> Self {
         Self { count, places: 0..count }
     }
+
+    /// The same part, and all numbers before it.
+    const fn until_end(&self) -> Self {
+        Self { count: self.count, places: 0..self.places.end }
+    }
 }
 
 /// An encoded column.
@@ -256,7 +261,7 @@ pub(crate) fn decode_part(
     kind: ValueType,
     depth: u8,
 ) -> Result<Vec<u64>, Error> {
-    let codec = find(tag).ok_or(Error::value("codec of numbers", tag))?;
+    let codec = find(tag).ok_or_else(|| Error::value("codec of numbers", tag))?;
     if depth > NESTING_MAX {
         return Err(Error::limit("nesting of columns", depth.into(), NESTING_MAX.into()));
     }
@@ -267,7 +272,7 @@ pub(crate) fn decode_part(
     debug_assert_eq!(
         words.len(),
         part.places.len(),
-        "{} yields the requested number of values",
+        "{} must yield the requested number of values",
         codec.name()
     );
     Ok(words)
@@ -443,7 +448,7 @@ mod tests {
             all().map(|codec| (codec.tag(), codec.name().to_owned())).collect();
         known.sort_unstable();
         assert_eq!(known, cells.flat_map(listed).collect::<Vec<_>>());
-        assert!(known.is_sorted_by(|a, b| a.0 < b.0), "tags are unique");
+        assert!(known.is_sorted_by(|a, b| a.0 < b.0), "tags must be unique and in ascending order");
     }
 
     /// Encodes a column and returns the name of the chosen codec.
@@ -493,7 +498,10 @@ mod tests {
         assert_eq!(chosen(&["step"], Compression::Lz4), "lz4");
         assert_eq!(chosen(&["step"], Compression::Gzip), "gzip");
         assert_eq!(chosen(&["step"], Compression::Zstd), "zstd-nested");
-        assert!(CodecSet::only(["lz4"]).is_none(), "not a codec of numbers");
+        assert!(
+            CodecSet::only(["lz4"]).is_none(),
+            "a set with lz4 was accepted, which is not a codec of numbers"
+        );
         assert!(CodecSet::only(["stones"]).is_none());
     }
 

@@ -4,7 +4,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Look};
+use super::{Codec, Look, Part};
 use crate::Error;
 use crate::bits::{bytes_of, put_bits, take_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
@@ -62,9 +62,16 @@ impl Codec for Packed {
         Some(out)
     }
 
-    fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
+    fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        self.decode_part(bytes, &Part::whole(count), kind, depth)
+    }
+
+    /// Reads whole blocks, and stops behind the last one of the part.
+    fn decode_part(&self, bytes: &[u8], part: &Part, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
+        let Part { count, places } = part;
         let mut reader = Reader::new(bytes);
-        let mut words = vec![0; count];
+        let steps = places.end.saturating_sub(1).next_multiple_of(BLOCK);
+        let mut words = vec![0; steps.saturating_add(1).min(*count)];
         let mut word = unzigzag(reader.varint("first packed number")?).cast_unsigned();
         let Some((first, rest)) = words.split_first_mut() else { return Ok(words) };
         *first = word;
@@ -81,7 +88,11 @@ impl Codec for Packed {
                 *step = word;
             }
         }
-        reader.end("packed numbers")?;
+        if words.len() == *count {
+            reader.end("packed numbers")?;
+        }
+        words.truncate(places.end);
+        words.drain(..places.start.min(words.len()));
         Ok(words)
     }
 

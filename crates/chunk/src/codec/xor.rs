@@ -6,7 +6,7 @@
 
 use tacho_model::ValueType;
 
-use super::{Codec, Look, Numbers, take_nested};
+use super::{Codec, Look, Numbers, Part, take_nested_part};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -49,19 +49,24 @@ impl Codec for Xor {
         Some(out)
     }
 
-    fn decode(&self, bytes: &[u8], count: usize, _: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+    fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
+        self.decode_part(bytes, &Part::whole(count), kind, depth)
+    }
+
+    fn decode_part(&self, bytes: &[u8], part: &Part, _: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         let mut reader = Reader::new(bytes);
         let shift = reader.byte("shift of differing bits")?;
         if shift > 63 {
             return Err(Error::value("shift of differing bits", shift));
         }
-        let mut words = take_nested(&mut reader, count, ValueType::U64, depth)?;
+        let mut words = take_nested_part(&mut reader, &part.until_end(), ValueType::U64, depth)?;
         reader.end("xor column")?;
         let mut word = 0;
         for change in &mut words {
             word ^= *change << shift;
             *change = word;
         }
+        words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
 }

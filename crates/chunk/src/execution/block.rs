@@ -97,7 +97,7 @@ impl ExecutionBlock {
     /// Appends a segment, which must pass [`Segment::check`]. Its operations are indexes into `operations`. Drops a segment
     /// with invalid events or operations.
     pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
-        debug_assert_eq!(segment.check(operations.len()), Ok(()), "only checked segments are pushed");
+        debug_assert_eq!(segment.check(operations.len()), Ok(()), "only valid segments may be pushed");
         let Some(shape) = self.intern_shape(segment, operations) else { return };
         let layout = self.intern_layout(&segment.attributes);
         let thread = intern_text(&mut self.threads, &mut self.heap_bytes, &segment.thread);

@@ -55,13 +55,20 @@ fn utf8<'a>(text: &'a [u8], what: &'static str) -> Result<&'a str, Error> {
     std::str::from_utf8(text).map_err(|_| Error::Utf8 { what })
 }
 
-fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+/// The operations: the first two columns.
+pub(crate) fn operations(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Operation>, Error> {
     let kinds = columns.u64(Role::OperationKind, tables.operations)?;
     let names = columns.texts(Role::OperationName, tables.operations)?;
-    for (kind, name) in kinds.into_iter().zip(names.iter()) {
+    let operation = |(kind, name): (u64, &[u8])| -> Result<Operation, Error> {
         let known = u8::try_from(kind).ok().and_then(OperationKind::from_byte);
-        let kind = known.ok_or(Error::value("kind of operation", kind))?;
-        let operation = Operation { kind, name: utf8(name, "name of an operation")?.into() };
+        let kind = known.ok_or_else(|| Error::value("kind of operation", kind))?;
+        Ok(Operation { kind, name: utf8(name, "name of an operation")?.into() })
+    };
+    kinds.into_iter().zip(names.iter()).map(operation).collect()
+}
+
+fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
+    for operation in operations(columns, tables)? {
         block.operations.add(&operation.clone(), operation);
     }
     for name in columns.texts(Role::ThreadName, tables.threads)?.iter() {

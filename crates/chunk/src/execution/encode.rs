@@ -8,7 +8,7 @@ use super::row::Row;
 use super::times::{Contexts, Size, group};
 use crate::builder::Builder;
 use crate::header::Tables;
-use crate::{Encoding, Role, codec, filter, verify};
+use crate::{Encoding, Role, codec, filter, summary, verify};
 
 /// Encodes the segments of a block in order.
 ///
@@ -23,7 +23,7 @@ pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
 /// # Panics
 /// Like [`encode_executions`].
 pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Vec<u8> {
-    assert!(!block.is_empty(), "a chunk has at least one record");
+    assert!(!block.is_empty(), "a chunk must have at least one record");
     assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
     let mut builder = Builder::new(encoding);
     put_names(&mut builder, block);
@@ -34,6 +34,9 @@ pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Ve
     put_times(&mut builder, block);
     put_values(&mut builder, block);
     builder.filters(filter::build(block));
+    if let Some(summary) = summary::summary(block) {
+        builder.summary(summary::encode(&summary, encoding));
+    }
     let tables = Tables {
         segments: block.len(),
         operations: block.operations.items().len(),

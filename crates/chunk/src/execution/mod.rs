@@ -14,12 +14,14 @@ mod probe;
 mod row;
 mod shape;
 mod times;
+mod walk;
 
 pub(crate) use attributes::parse_id;
 pub use attributes::{AttributeData, AttributeRef};
 pub use block::ExecutionBlock;
-pub(crate) use decode::{decode, traces};
+pub(crate) use decode::{decode, operations, traces};
 pub use encode::{encode_executions, encode_executions_with};
 pub(crate) use probe::has_value;
 pub use row::RowRef;
 pub use shape::{Call, Shape};
+pub use walk::{Visit, Walker, part_gap};

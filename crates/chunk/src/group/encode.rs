@@ -76,15 +76,15 @@ pub fn encode_group_by(
 
 fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     assert!((1..=CHUNK_RECORDS_MAX).contains(&at.len()), "{} samples in one chunk", at.len());
-    assert!(at.is_sorted_by(|a, b| a < b), "times of a group ascend strictly");
+    assert!(at.is_sorted_by(|a, b| a < b), "times of a group must ascend strictly");
     assert!((1..=GROUP_MEMBERS_MAX).contains(&columns.len()), "{} columns in one chunk", columns.len());
-    assert!(columns.is_sorted_by(|a, b| a.member < b.member), "members of a group ascend");
+    assert!(columns.is_sorted_by(|a, b| a.member < b.member), "members of a group must ascend strictly");
     for column in columns {
         assert!(usize::from(column.member) < GROUP_MEMBERS_MAX, "member {} of a group", column.member);
         assert_eq!(
             column.values.len(),
             at.len(),
-            "a sample is a time and a value (member {})",
+            "member {} must have one value for each time",
             column.member
         );
     }

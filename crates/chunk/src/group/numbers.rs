@@ -127,9 +127,10 @@ pub(super) fn take_stats(
 ) -> Result<Stats, Error> {
     let field = reader.varint("number of NaNs")?;
     let (nans, raw_sum) = (field >> 1, field & 1 == 1);
-    let found = usize::try_from(nans).ok().filter(|nans| *nans <= count);
-    let numbers =
-        count - found.ok_or(Error::Limit { what: "number of NaNs", value: nans, max: count as u64 })?;
+    let Some(nans) = usize::try_from(nans).ok().filter(|nans| *nans <= count) else {
+        return Err(Error::Limit { what: "number of NaNs", value: nans, max: count as u64 });
+    };
+    let numbers = count - nans;
     if decimals == RAW {
         return take_raw(reader, numbers, kind);
     }

@@ -23,7 +23,7 @@ pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> 
     let count = reader.size("records", CHUNK_RECORDS_MAX)?;
     let start = Timestamp::from_le_bytes(reader.array("start")?);
     let span = reader.varint("span")?;
-    let end = start.checked_add_unsigned(span).ok_or(Error::value("span", span))?;
+    let end = start.checked_add_unsigned(span).ok_or_else(|| Error::value("span", span))?;
     let time_error_max = reader.varint("error of the times")?;
     let mut from = 0;
     let times = take_times(&mut reader, &mut from, count, span, bytes)?;
@@ -37,7 +37,7 @@ pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> 
         let member = next + reader.size("gap between members", GROUP_MEMBERS_MAX)?;
         next = member + 1;
         let place = u16::try_from(member).ok().filter(|_| member < GROUP_MEMBERS_MAX);
-        let place = place.ok_or(Error::limit("member", member, GROUP_MEMBERS_MAX - 1))?;
+        let place = place.ok_or_else(|| Error::limit("member", member, GROUP_MEMBERS_MAX - 1))?;
         members.push(take_member(&mut reader, place, &mut from, count, bytes)?);
     }
     reader.end("header")?;
@@ -51,6 +51,7 @@ pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> 
         members,
         tables: None,
         filters: None,
+        summary: None,
         columns: vec![],
         bytes,
     })
@@ -73,7 +74,7 @@ fn take_times(
         Some(step) if step > 0 && step * steps == span => i64::try_from(step).ok(),
         _ => None,
     };
-    Ok(TimesForm::Regular { step: step.ok_or(Error::value("span of regular times", span))? })
+    Ok(TimesForm::Regular { step: step.ok_or_else(|| Error::value("span of regular times", span))? })
 }
 
 fn take_stored(
@@ -82,7 +83,7 @@ fn take_stored(
     from: &mut usize,
     bytes_max: usize,
 ) -> Result<Stored, Error> {
-    let codec = codec::name(tag).ok_or(Error::value("codec", tag))?;
+    let codec = codec::name(tag).ok_or_else(|| Error::value("codec", tag))?;
     let bytes = reader.size("bytes of a column", bytes_max)?;
     let checksum = Some(u32::from_le_bytes(reader.array("checksum of a column")?));
     let stored = Stored { tag, codec, from: *from, bytes, checksum };
@@ -98,7 +99,7 @@ fn take_member(
     bytes: usize,
 ) -> Result<MemberInfo, Error> {
     let flags = reader.byte("flags of a column")?;
-    let value_type = ValueType::from_byte(flags & 3).ok_or(Error::value("value type", flags & 3))?;
+    let value_type = ValueType::from_byte(flags & 3).ok_or_else(|| Error::value("value type", flags & 3))?;
     let decimals = flags >> DECIMALS_SHIFT;
     if value_type != ValueType::F64 && decimals != 0 {
         return Err(Error::value("decimals of integers", decimals));
@@ -195,8 +196,9 @@ pub(crate) fn column(
     part: &Part,
     kind: ValueType,
 ) -> Result<Vec<u64>, Error> {
-    let short = Error::Short { what: "body", wanted: stored.bytes, left: body.len() };
-    let bytes = body.get(stored.from..).and_then(|rest| rest.get(..stored.bytes)).ok_or(short)?;
+    let Some(bytes) = body.get(stored.from..).and_then(|rest| rest.get(..stored.bytes)) else {
+        return Err(Error::Short { what: "body", wanted: stored.bytes, left: body.len() });
+    };
     if let Some(expected) = stored.checksum {
         let got = crc32c::crc32c(bytes);
         if got != expected {

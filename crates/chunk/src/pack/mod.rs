@@ -201,7 +201,7 @@ mod tests {
     fn unpacked(packed: &PackedSamples, range: TimeRange) -> Vec<(Timestamp, u64)> {
         let (mut at, mut words) = (vec![3], vec![4]);
         packed.unpack_range(range, &mut at, &mut words);
-        assert_eq!((at.remove(0), words.remove(0)), (3, 4), "existing samples stay");
+        assert_eq!((at.remove(0), words.remove(0)), (3, 4), "existing samples must not change");
         assert_eq!(at.len(), words.len());
         at.into_iter().zip(words).collect()
     }

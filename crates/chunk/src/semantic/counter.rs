@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_with_many_falls_like_its_rises_is_a_gauge() {
+    fn a_series_with_frequent_falls_of_the_size_of_its_rises_is_a_gauge() {
         assert!(is_gauge(&values(1_000, |n, _| (n as f64 / 50.0).sin())));
         assert!(is_gauge(&values(1_000, |n, _| 1e9 + (n as f64 / 50.0).sin())));
         assert!(is_gauge(&values(1_000, |_, noise| noise)));

@@ -130,7 +130,7 @@ mod tests {
     /// of equal distances, the other a constant period with corrections. Each limit is the lower percentage of the two, the
     /// average of 20 series of 5,000 times.
     #[test]
-    fn at_most_as_many_times_are_stored_as_without_look_ahead() {
+    fn look_ahead_does_not_increase_the_number_of_stored_times() {
         let grid = (10_000, -5, 5, true);
         let wide = (10_000, -50, 50, true);
         let walk = (10_000, -50, 50, false);

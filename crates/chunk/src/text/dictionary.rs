@@ -29,7 +29,7 @@ impl Codec for Dictionary {
         let mut texts = Texts::with_capacity(count, 0);
         for index in indices {
             let text = usize::try_from(index).ok().and_then(|at| table.get(at));
-            let text = text.ok_or(Error::value("position in a dictionary", index))?;
+            let text = text.ok_or_else(|| Error::value("position in a dictionary", index))?;
             let total = texts.bytes.len() + text.len();
             if total > CHUNK_TEXT_BYTES_MAX {
                 return Err(Error::limit("bytes of strings", total, CHUNK_TEXT_BYTES_MAX));

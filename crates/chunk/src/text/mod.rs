@@ -54,8 +54,9 @@ impl Texts {
         let mut end = 0usize;
         for length in lengths {
             let next = usize::try_from(*length).ok().and_then(|length| end.checked_add(length));
-            end =
-                next.filter(|end| *end <= bytes.len()).ok_or(Error::value("length of a string", *length))?;
+            end = next
+                .filter(|end| *end <= bytes.len())
+                .ok_or_else(|| Error::value("length of a string", *length))?;
             ends.push(end);
         }
         if end < bytes.len() {
@@ -121,7 +122,7 @@ pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> En
 
 /// Decodes `count` byte strings. The caller has checked `count` against a limit.
 pub(crate) fn decode(tag: u8, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error> {
-    let codec = find(tag).ok_or(Error::value("codec of strings", tag))?;
+    let codec = find(tag).ok_or_else(|| Error::value("codec of strings", tag))?;
     if depth > NESTING_MAX {
         return Err(Error::limit("nesting of columns", depth.into(), NESTING_MAX.into()));
     }

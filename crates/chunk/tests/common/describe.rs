@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tacho_chunk::{Chunk, Loss, MemberInfo, RowRef, Tolerance, ValueColumn};
+use tacho_chunk::{CallSummary, Chunk, Loss, MemberInfo, RowRef, Tolerance, ValueColumn};
 use tacho_model::{Body, Entry, EventKind, Kind, Operation, Sample, Value};
 
 /// Header and records, with one line per fact.
@@ -21,6 +21,11 @@ pub fn chunk(chunk: &Chunk<'_>) -> String {
     if let Some(filters) = header.filters {
         writeln!(out, "filters: {} and {} bytes", filters.trace_bytes, filters.request_bytes).unwrap();
     }
+    if header.kind == Kind::Execution
+        && let Some(found) = chunk.summary().unwrap()
+    {
+        summary(&mut out, &found);
+    }
     match header.kind {
         Kind::Sample if header.members.len() > 1 => group(&mut out, chunk),
         Kind::Sample => chunk.samples().unwrap().iter().for_each(|s| sample(&mut out, s)),
@@ -31,6 +36,18 @@ pub fn chunk(chunk: &Chunk<'_>) -> String {
         }
     }
     out
+}
+
+fn summary(out: &mut String, summary: &CallSummary) {
+    writeln!(out, "summary: slots of {} s", summary.slot_s).unwrap();
+    for cell in &summary.cells {
+        let name = &summary.operations[cell.operation as usize].name;
+        let callers = if cell.is_uncalled { "without" } else { "with" };
+        writeln!(out, "{name} {callers} callers: {cell:?}").unwrap();
+    }
+    summary.points.iter().for_each(|point| writeln!(out, "{point:?}").unwrap());
+    summary.requests.iter().for_each(|requests| writeln!(out, "{requests:?}").unwrap());
+    summary.loose.iter().for_each(|part| writeln!(out, "{part:?}").unwrap());
 }
 
 fn member(out: &mut String, info: &MemberInfo, several: bool) {

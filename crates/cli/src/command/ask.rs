@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -62,7 +63,9 @@ pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     let token = client::token::Token::of_command(token.token_file.as_deref())?;
     let client = Client::new(&server_url(flag), named, token);
     if let Some(address) = client.as_ref().ok().and_then(Client::exposes_token_to) {
-        eprintln!("warning: the token is sent to {address} without TLS: use https://");
+        // A command may create several clients of the same server.
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| eprintln!("warning: the token is sent to {address} without TLS: use https://"));
     }
     client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
 }
@@ -232,6 +235,17 @@ pub fn is_inside(path: &Path, directory: &Path) -> bool {
     existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
+/// The data directory that a path is below, if there is one. The last parts of the path need not exist.
+pub fn data_directory_around(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let existing = path.parent()?.ancestors().find_map(|above| above.canonicalize().ok())?;
+    // A directory of another program may also have the name of the folder.
+    let is_data = |directory: &&Path| {
+        ["LOCK", "MANIFEST"].iter().any(|name| directory.join("chunks").join(name).is_file())
+    };
+    existing.ancestors().find(is_data).map(Path::to_owned)
+}
+
 /// The failure to read a data directory.
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
@@ -363,18 +377,18 @@ pub fn float(value: &Value, name: &str) -> f64 {
 /// Parses a duration with its unit. Returns ns.
 ///
 /// # Errors
-/// When the text is a number without a unit, or not a duration above 0.
+/// When the text is a number without a unit, or not a duration above 0 and below 292 years.
 pub fn duration(text: &str) -> Result<i64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
     }
     time::parse_duration_with_unit(text).ok_or_else(|| {
-        // If the text has the form of a duration, it is zero, negative, or longer than 292 years.
-        let digits = |c: char| c.is_ascii_digit();
-        let is_form = time::parse_duration_with_unit(&text.trim_start_matches('-').replace(digits, "1"));
-        match is_form {
-            Some(_) => "give a duration above 0, for example 5m".into(),
-            None => "give for example 100ms, 5m or 1h30m".into(),
+        if time::is_too_long(text) {
+            return "give a duration below 292y".into();
+        }
+        match time::is_duration_form(text.trim_start_matches('-')) {
+            true => "give a duration above 0, for example 5m".into(),
+            false => "give for example 100ms, 5m or 1h30m".into(),
         }
     })
 }
@@ -425,7 +439,10 @@ mod tests {
         for text in ["", "m", "s", "-5s", "-1s", "5q", "3 days", "1e400s", "1e3"] {
             assert!(duration(text).is_err_and(|error| error.starts_with("give ")), "{text}");
         }
-        for text in ["0s", "0m0s", "0.0ms", "-15m", "-1h30m", "-0s"] {
+        for text in ["300y", "9999999999999999y", "293y1d"] {
+            assert_eq!(duration(text), Err("give a duration below 292y".into()), "{text}");
+        }
+        for text in ["0s", "0m0s", "0.0ms", "-15m", "-1h30m", "-0s", "-300y"] {
             assert_eq!(duration(text), Err("give a duration above 0, for example 5m".into()), "{text}");
         }
     }

@@ -66,7 +66,7 @@ fn megabytes_per_second(bytes: u64, seconds: f64) -> f64 {
 }
 
 fn print(report: &Report, seconds: f64) {
-    print!("{}", findings::text(&report.findings.kept, report.findings.omitted()));
+    print!("{}", findings::text(&report.findings.kept, report.findings.omitted(), findings::JSON));
     let Amounts { files, bytes, rows, chunks, records, batches, .. } = report.amounts;
     let [samples, entries, calls] = records;
     println!(

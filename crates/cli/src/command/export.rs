@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::ProgressBar;
 use serde_json::Value;
@@ -132,7 +133,7 @@ impl Export {
             None => Box::new(io::stdout()),
         };
         let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
-        let mut sink = Sink::new(self.format, BufWriter::new(out), bar);
+        let mut sink = Sink::new(self.format, out, bar);
         #[cfg(feature = "parquet")]
         self.kind().into_iter().for_each(|kind| sink.kind = kind);
         let said = match &self.data {
@@ -154,7 +155,7 @@ impl Export {
             }
             Err(failure) => Err(failure),
         };
-        if sink.closed { Ok(()) } else { ended }
+        if sink.is_closed() { Ok(()) } else { ended }
     }
 
     /// Whether a file of the format has either samples or entries, never both.
@@ -383,7 +384,35 @@ pub fn head(line: &[u8]) -> Option<Head> {
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
 }
 
-type Output = BufWriter<Box<dyn Write + Send>>;
+type Output = BufWriter<Pipe>;
+
+/// The file or standard output. Notes whether the reader has closed the pipe, as `head` does. Encoders wrap the error, so it is
+/// noted here.
+struct Pipe {
+    out: Box<dyn Write + Send>,
+    is_closed: Arc<AtomicBool>,
+}
+
+impl Pipe {
+    fn noted<T>(&self, written: io::Result<T>) -> io::Result<T> {
+        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.is_closed.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.noted(flushed)
+    }
+}
 
 /// The file, with the encoder that a Parquet file needs.
 enum Out {
@@ -408,13 +437,8 @@ struct Sink {
     totals: Totals,
     /// Totals of the records that fit the format.
     written: Totals,
-    /// Whether the reader has closed the pipe.
-    closed: bool,
-}
-
-/// Whether the reader has closed the pipe, as `head` does.
-fn is_closed(written: &io::Result<()>) -> bool {
-    written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    /// See [`Pipe`].
+    is_closed: Arc<AtomicBool>,
 }
 
 /// The failure that some records cannot be read.
@@ -428,7 +452,9 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Sink {
-    fn new(format: Format, out: Output, bar: ProgressBar) -> Self {
+    fn new(format: Format, out: Box<dyn Write + Send>, bar: ProgressBar) -> Self {
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let out = BufWriter::new(Pipe { out, is_closed: Arc::clone(&is_closed) });
         Self {
             format,
             #[cfg(feature = "parquet")]
@@ -439,17 +465,18 @@ impl Sink {
             names: Vec::new(),
             totals: Totals::default(),
             written: Totals::default(),
-            closed: false,
+            is_closed,
         }
+    }
+
+    /// Whether the reader has closed the pipe.
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match &mut self.out {
-            Out::Text(out) => {
-                let written = out.write_all(bytes);
-                self.closed |= is_closed(&written);
-                written.map_err(failed)
-            }
+            Out::Text(out) => out.write_all(bytes).map_err(failed),
             _ => Ok(()),
         }
     }
@@ -473,11 +500,7 @@ impl Sink {
     /// Writes the records that are still in memory.
     fn end(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.out, Out::Done) {
-            Out::Text(mut out) => {
-                let written = out.flush();
-                self.closed |= is_closed(&written);
-                written.map_err(failed)
-            }
+            Out::Text(mut out) => out.flush().map_err(failed),
             #[cfg(feature = "parquet")]
             Out::Table(writer) => writer.finish().map_err(failed)?.flush().map_err(failed),
             Out::Done => Ok(()),

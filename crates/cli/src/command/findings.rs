@@ -16,8 +16,12 @@ use crate::terminal::progress;
 /// were kept.
 const PER_FILE_MAX: usize = 20;
 
-/// The findings as text, grouped by file. `omitted`: number of findings that were counted but not kept.
-pub fn text(kept: &[Finding], omitted: u64) -> String {
+/// The option of `tacho check` and `tacho repair` that prints all kept findings, for [`text`].
+pub const JSON: &str = "--json";
+
+/// The findings as text, grouped by file. `omitted`: number of findings that were counted but not kept. `lister`: the option or
+/// command that lists all findings of a file.
+pub fn text(kept: &[Finding], omitted: u64, lister: &str) -> String {
     let mut out = String::new();
     for of_file in kept.chunk_by(|a, b| a.place.file == b.place.file) {
         let Some(first) = of_file.first() else { continue };
@@ -26,7 +30,7 @@ pub fn text(kept: &[Finding], omitted: u64) -> String {
             put(&mut out, finding);
         }
         if let Some(more) = of_file.len().checked_sub(PER_FILE_MAX).filter(|more| *more > 0) {
-            let _ = writeln!(out, "  and {more} more: --json lists all");
+            let _ = writeln!(out, "  and {more} more: {lister} lists all");
         }
     }
     if omitted > 0 {
@@ -171,4 +175,24 @@ pub fn lost(findings: &Findings) -> Option<String> {
         );
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_store::check::{FindingKind, Place};
+
+    #[test]
+    fn a_file_with_many_findings_names_the_command_that_lists_all() {
+        let one = Finding::new(FindingKind::RowDamaged, Place::file("chunks/MANIFEST"), "why");
+        let lister = "tacho check --json of the restored directory";
+        let more = |count: usize| text(&vec![one.clone(); count], 0, lister).contains(" more: ");
+        assert_eq!([PER_FILE_MAX, PER_FILE_MAX + 1].map(more), [false, true]);
+        let said = text(&vec![one; PER_FILE_MAX + 3], 7, lister);
+        assert!(
+            said.contains("  and 3 more: tacho check --json of the restored directory lists all\n"),
+            "{said}"
+        );
+        assert!(said.ends_with("and 7 more findings, which are counted but not listed\n"), "{said}");
+    }
 }

@@ -70,7 +70,7 @@ impl Repair {
 fn print(repaired: &Repaired) {
     let Repaired { findings, series, rows, records, lacks_tokens, .. } = repaired;
     let losses: Vec<Finding> = of_losses(findings).cloned().collect();
-    print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64));
+    print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64, findings::JSON));
     let [samples, entries, calls] = *records;
     let place = match rows {
         0 => ", all from the journals and none from chunks/".to_owned(),

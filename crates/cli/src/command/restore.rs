@@ -1,10 +1,11 @@
 //! `tacho restore`: restores a backup into a new directory, and checks it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tacho_api::{time, units};
 use tacho_backup::{Id, Record, Repository, Work, restore};
+use tacho_model::Timestamp;
 use tacho_server::check::{Report, Source};
 use tacho_store::ErrorKind;
 use tacho_store::check::{Depth, Severity};
@@ -13,6 +14,8 @@ use super::backup::stop::Stop;
 use super::backup::{existing, failed, record_json};
 use super::{ask, findings};
 use crate::failure::Failure;
+
+const NS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Restore a backup into a new data directory
 ///
@@ -29,7 +32,8 @@ pub struct Restore {
     repository: String,
     /// New data directory; it must be empty or absent
     to: PathBuf,
-    /// The backup: an id, the beginning of an id, or a time (the newest backup not later than this time) [default: the newest]
+    /// The backup: an id, the beginning of an id, or a time (the newest backup not later than this time; a time without a
+    /// fraction of a second includes its whole second) [default: the newest]
     #[arg(long, value_name = "TIME|ID", allow_hyphen_values = true)]
     at: Option<String>,
     /// Also restore a directory that was damaged when it was backed up
@@ -42,6 +46,7 @@ pub struct Restore {
 
 impl Restore {
     pub fn run(self) -> Result<(), Failure> {
+        check_apart(&self.to, &self.repository)?;
         let repository = existing(&self.repository)?;
         let record = chosen(&repository, self.at.as_deref())?;
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
@@ -62,7 +67,8 @@ impl Restore {
         let damage = report.findings.count(Severity::Damage);
         if damage > 0 {
             // On standard error, because standard output is for the result.
-            eprint!("{}", findings::text(&report.findings.kept, report.findings.omitted()));
+            let lister = "tacho check --json of the restored directory";
+            eprint!("{}", findings::text(&report.findings.kept, report.findings.omitted(), lister));
         }
         if damage > 0 && !self.allow_damaged {
             let count = units::counted(damage, "finding of damage", "findings of damage");
@@ -98,6 +104,22 @@ impl Restore {
     }
 }
 
+/// Refuses a place inside of the repository, which would become part of it, and a place inside of a data directory, where a
+/// server would find it.
+fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
+    let refused = |of: String| {
+        let message = format!("{} is inside of {of}", to.display());
+        Err(Failure::usage(message).hint("restore to a directory outside of it"))
+    };
+    if !repository.contains("://") && ask::is_inside(to, Path::new(repository)) {
+        return refused(format!("the repository {repository}"));
+    }
+    match ask::data_directory_around(to) {
+        Some(data) => refused(format!("the data directory {}", data.display())),
+        None => Ok(()),
+    }
+}
+
 /// The backup that `at` selects: by its id, or as the newest one that is not later than a time. By default the newest of all.
 fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> {
     let ids = repository.ids().map_err(failed)?;
@@ -108,7 +130,7 @@ fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> 
         return repository.record(id).map_err(failed);
     }
     let until = at.map(|text| {
-        time::parse_moment(text, ask::now()).ok_or_else(|| {
+        last_moment(text, ask::now()).ok_or_else(|| {
             Failure::usage(format!("no backup {text:?}, and it is not a time")).hint(list.clone())
         })
     });
@@ -136,6 +158,14 @@ fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> 
     })
 }
 
+/// The last nanosecond that a time means. A time without a fraction means its whole second, because `tacho backup list` prints
+/// times of backups without their fractions.
+fn last_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let moment = time::parse_moment(text, now)?;
+    let is_whole = moment % NS_PER_SECOND == 0 && !text.contains(['.', ',']);
+    Some(if is_whole { moment.saturating_add(NS_PER_SECOND - 1) } else { moment })
+}
+
 /// The backup with this id, or the only one whose id begins with the text. `None` if there is none.
 fn by_id<'a>(ids: &'a [Id], text: &str) -> Result<Option<&'a Id>, Failure> {
     let whole = ids.iter().find(|id| id.as_str() == text);
@@ -149,5 +179,28 @@ fn by_id<'a>(ids: &'a [Id], text: &str) -> Result<Option<&'a Id>, Failure> {
     match (fitting.next(), fitting.next()) {
         (Some(_), Some(_)) => Err(Failure::usage(format!("the ids of several backups begin with {text:?}"))),
         (only, _) => Ok(only),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_a_fraction_means_its_whole_second() {
+        let (second, now) = (1_772_366_400_000_000_000, 1_772_400_000_123_456_789);
+        let end = second + 999_999_999;
+        for (text, last) in [
+            ("2026-03-01T12:00:00Z", end),
+            ("2026-03-01 12:00", end),
+            ("1772366400", end),
+            ("2026-03-01T12:00:00.000Z", second),
+            ("2026-03-01T12:00:00.157Z", second + 157_000_000),
+            ("2026-03-01T12:00:00,157Z", second + 157_000_000),
+            ("1772366400.5", second + 500_000_000),
+            ("-1h", now - 3_600 * NS_PER_SECOND),
+        ] {
+            assert_eq!(last_moment(text, now), Some(last), "{text}");
+        }
     }
 }

@@ -235,7 +235,7 @@ impl Inner {
             files.kept.insert(segment, if is_accounted_for { Kept::Needed } else { Kept::Unknown });
             tracing::error!(
                 path = %file_path(&self.path, segment).display(), bytes = live,
-                "segment has damaged rows: its sound rows were copied, the file is kept"
+                "segment is damaged: its sound rows were copied, the file is kept"
             );
             return Ok(());
         }

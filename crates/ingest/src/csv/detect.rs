@@ -200,7 +200,8 @@ pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     })
 }
 
-/// The delimiter with which the most rows have as many cells as the header. The header must have more than one cell.
+/// The delimiter with which the most rows have as many cells as the header. The header must have more than one cell; if it has
+/// one cell with each delimiter, the comma.
 fn delimiter(head: &[u8]) -> u8 {
     let even = |delimiter: &u8| {
         let mut counts = split::rows(head, *delimiter)
@@ -211,8 +212,14 @@ fn delimiter(head: &[u8]) -> u8 {
         let header = counts.next().unwrap_or(0);
         if header < 2 { 0 } else { 1 + counts.filter(|count| *count == header).count() }
     };
-    let best = DELIMITERS.iter().rev().max_by_key(|delimiter| even(delimiter));
-    best.copied().unwrap_or(b',')
+    let counts = DELIMITERS.map(|delimiter| (even(&delimiter), delimiter));
+    // Of equal counts, the first one of the list is chosen.
+    counts
+        .into_iter()
+        .rev()
+        .filter(|(count, _)| *count > 0)
+        .max_by_key(|(count, _)| *count)
+        .map_or(b',', |(_, d)| d)
 }
 
 pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {

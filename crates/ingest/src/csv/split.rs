@@ -187,6 +187,10 @@ mod tests {
             assert!(is_open(first[0], b',') && !is_open(first[1], b','));
         }
         let long = format!("1,\"{}\"\n2,y", "z\n".repeat(ROW_LINES_MAX));
-        assert_eq!(rows(long.as_bytes(), b',').count(), 2, "as many lines as allowed");
+        assert_eq!(
+            rows(long.as_bytes(), b',').count(),
+            2,
+            "a row with as many lines as allowed must be one row"
+        );
     }
 }

@@ -146,6 +146,14 @@ fn times_are_detected_and_undetectable_settings_are_errors() {
 }
 
 #[test]
+fn without_any_delimiter_the_comma_is_assumed() {
+    let delimiter = |file: &str| detect(file.as_bytes(), &Given::default()).unwrap().dialect.delimiter;
+    assert_eq!(delimiter("time\n1581552000\n"), b',');
+    assert_eq!(delimiter("time;a,b\n1581552000;1\n"), b';');
+    assert_eq!(delimiter("time;a,b\n1581552000;1,5\n"), b';', "of equal counts the first one of the list");
+}
+
+#[test]
 fn files_that_would_be_misread_are_refused() {
     let fails = |file: &[u8], given: &Given, expect: &str| {
         let error = match detect(file, given) {
@@ -288,7 +296,7 @@ fn ambiguous_choices_are_reported() {
         ["\"1,234\" is read as 1234; another number format fits as well"]
     );
     assert_eq!(doubts("t;a\n1;1.234\n").len(), 1);
-    assert_eq!(doubts("t;a\n1;1,234\n").len(), 0, "the ambiguous cell is refused instead");
+    assert_eq!(doubts("t;a\n1;1,234\n").len(), 0, "an ambiguous cell must be refused, not reported");
     assert_eq!(doubts("t;a\n1;1,234\n2;1,234,567\n"), Vec::<String>::new());
     assert_eq!(doubts("t;a\n1;1.5\n2;100\n"), Vec::<String>::new());
 }

@@ -25,7 +25,7 @@ fn fails(line: &str, expect: &str) {
     let [broken] = &*block.broken else { panic!("{line}: {:?}", block.broken) };
     assert_eq!(broken.to_string(), format!("line 1, {expect}"), "{line}");
     assert_eq!(broken.bytes, 0..line.len() + 1);
-    assert_eq!((block.rows, block.batch.counts()), (2, [1, 0, 0]), "the next row is kept");
+    assert_eq!((block.rows, block.batch.counts()), (2, [1, 0, 0]), "the next row must be kept");
 }
 
 #[test]

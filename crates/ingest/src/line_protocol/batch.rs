@@ -124,6 +124,11 @@ impl Gathering {
         position
     }
 
+    /// The series of samples in order of first appearance.
+    pub(super) fn order(&self) -> impl Iterator<Item = SeriesIndex> {
+        self.order.iter().copied()
+    }
+
     /// Returns the series in order of first appearance, each with its values in order, and the lengths of the runs
     /// (`runs`).
     pub(super) fn take_batch(&mut self) -> (Batch, Vec<usize>) {

@@ -1,5 +1,6 @@
 //! Which token is at the current position of the lines?
 
+use memchr::memchr3;
 use tacho_model::Value;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 
@@ -27,6 +28,7 @@ pub(super) struct Piece<'a> {
     pub at: usize,
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     input: &'a [u8],
     at: usize,
@@ -141,7 +143,13 @@ impl<'a> Cursor<'a> {
     /// Measurement and tags, up to the first unescaped space. Also consumes the spaces after them.
     pub(super) fn head(&mut self) -> Result<Piece<'a>, Fault> {
         let from = self.at;
-        self.scan(|byte| byte == b' ' || byte == b'\n');
+        loop {
+            self.at += memchr3(b' ', b'\n', b'\\', self.rest()).unwrap_or(self.rest().len());
+            if self.peek() != Some(b'\\') {
+                break;
+            }
+            self.skip_escaped();
+        }
         let head = self.piece(from);
         self.skip(|byte| byte == b' ');
         match self.peek() {
@@ -171,10 +179,15 @@ impl<'a> Cursor<'a> {
             if self.peek() != Some(b'\\') {
                 return;
             }
+            self.skip_escaped();
+        }
+    }
+
+    /// Consumes a backslash and the byte after it.
+    fn skip_escaped(&mut self) {
+        self.at += 1;
+        if self.peek().is_some_and(|byte| byte != b'\n') {
             self.at += 1;
-            if self.peek().is_some_and(|byte| byte != b'\n') {
-                self.at += 1;
-            }
         }
     }
 
@@ -235,7 +248,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn unexpected(&self, after: &str) -> Fault {
-        let mut rest = Self { ..*self };
+        let mut rest = *self;
         rest.skip_line();
         Fault::new(self.at, format!("unexpected {} after {after}", shown(rest.piece(self.at).bytes)))
     }

@@ -12,10 +12,12 @@
 //! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
 //! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
 //! this head first; if the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
-//! again. Step before: `server/src/http/`. Step after: the store takes the batch.
+//! again. A decoder that has to forget its heads after each body asks the store for the series instead (`known.rs`).
+//! Step before: `server/src/http/`. Step after: the store takes the batch.
 
 mod batch;
 mod cursor;
+mod known;
 mod number;
 mod places;
 mod refused;
@@ -24,11 +26,12 @@ mod text;
 
 use std::str::FromStr;
 
-use tacho_model::{Batch, Timestamp, Value};
+use tacho_model::{Batch, FindSeries, KnownSamples, Spelling, Timestamp, Value};
 
 use crate::Rejects;
 use batch::Gathering;
 use cursor::{Cursor, Fault};
+use known::KnownLines;
 pub use refused::Refused;
 use series::{Line, SeriesTable};
 
@@ -113,6 +116,10 @@ impl FromStr for Precision {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
+    /// Samples of series that the store knows. They arrived before those of the batch, if a series has both.
+    pub known: KnownSamples,
+    /// The spelling of each series of samples of the batch. Empty if the store was not asked for the series.
+    pub spellings: Vec<Spelling>,
     /// In the batch, series of samples that one line introduced are adjacent and differ only in their names. These are
     /// the lengths of such runs, in the order of the batch.
     pub runs: Vec<usize>,
@@ -128,24 +135,76 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
 /// series. If the memory exceeds the limit after a body, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
+/// When a decoder discards its heads after some lines, it asks the store for the series of this many times as many lines. Then it
+/// remembers heads again, because a few heads take less time without the store.
+const ASKED_LINES: u64 = 64;
+
 /// Decodes bodies. Remembers the heads of previous bodies.
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: SeriesTable,
     gathering: Gathering,
     resets: u64,
+    /// Number of lines since the heads were last discarded.
+    lines: u64,
+    /// Number of lines for which the store is asked.
+    asked: u64,
 }
 
 impl Decoder {
     /// `now` is the time of lines without a time.
     pub fn decode(&mut self, input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
+        self.decode_body(input, precision, now, None)
+    }
+
+    /// Like [`Decoder::decode`]. If the decoder cannot remember all heads of the sender, it asks `finder` for the series.
+    pub fn decode_known(
+        &mut self,
+        input: &[u8],
+        precision: Precision,
+        now: Timestamp,
+        finder: &mut dyn FindSeries,
+    ) -> Decoded {
+        if self.asked == 0 {
+            return self.decode(input, precision, now);
+        }
+        let mut decoded = self.decode_body(input, precision, now, Some(&mut *finder));
+        // The samples of a series that became known in the middle of the body are in both parts, in the wrong order.
+        if !decoded.known.is_empty() && finder.has_changed() {
+            let is_known = decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some());
+            finder.release();
+            if is_known {
+                decoded = self.decode(input, precision, now);
+            }
+        }
+        decoded
+    }
+
+    fn decode_body(
+        &mut self,
+        input: &[u8],
+        precision: Precision,
+        now: Timestamp,
+        finder: Option<&mut dyn FindSeries>,
+    ) -> Decoded {
         let mut cursor = Cursor::new(input);
         let mut rejects = Rejects::default();
+        let keys = finder.as_ref().map(|finder| finder.keys().clone());
+        let mut known = finder.map(KnownLines::new);
+        let mut lines = 0;
         self.gathering.begin_body(input.len());
         self.table.begin_body(input.len());
         while cursor.next_line() {
+            lines += 1;
             let begin = cursor.at();
-            let read = self.read_line(&mut cursor, precision).and_then(|read| {
+            let time = |cursor: &mut Cursor<'_>| read_time(cursor, precision).map(|time| time.unwrap_or(now));
+            let taken = known.as_mut().map(|known| known.take_line(&mut cursor, self.table.budget(), time));
+            let read = match taken {
+                Some(Ok(true)) => continue,
+                Some(Err(full)) => Err(Fault::new(begin, full.to_string())),
+                Some(Ok(false)) | None => self.read_line(&mut cursor, precision),
+            };
+            let read = read.and_then(|read| {
                 let taken = self.gathering.line_bytes();
                 let budget = self.table.budget().take_beyond(taken, cursor.at() - begin);
                 budget.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
@@ -163,13 +222,26 @@ impl Decoder {
                 }
             }
         }
+        let spellings = keys.map_or_else(Vec::new, |keys| {
+            self.gathering.order().map(|series| self.table.spelling(series, &keys)).collect()
+        });
+        let known = known.map(KnownLines::into_samples).unwrap_or_default();
         let (batch, runs) = self.gathering.take_batch();
+        self.end_body(lines);
+        Decoded { batch, known, spellings, runs, rejects }
+    }
+
+    /// Counts the lines, and discards the heads if they take too much memory.
+    fn end_body(&mut self, lines: u64) {
+        self.lines += lines;
+        self.asked = self.asked.saturating_sub(lines);
         if self.table.bytes() + self.gathering.bytes() > DECODER_BYTES_MAX {
             self.table = SeriesTable::default();
             self.gathering = Gathering::default();
             self.resets += 1;
+            self.asked = self.asked.max(self.lines * ASKED_LINES);
+            self.lines = 0;
         }
-        Decoded { batch, runs, rejects }
     }
 
     /// Number of times that the remembered heads were discarded.
@@ -197,15 +269,21 @@ impl Decoder {
                 break;
             }
         }
-        let Some((time, at)) = cursor.time()? else { return Ok((line, None)) };
-        if precision == Precision::Assumed
-            && let Some(doubt) = doubt(time)
-        {
-            return Err(Fault::new(at, doubt));
-        }
-        let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
-        time.checked_mul(precision.nanoseconds()).map(|time| (line, Some(time))).ok_or_else(late)
+        Ok((line, read_time(cursor, precision)?))
     }
+}
+
+/// Reads the time at the end of a line; `None` if the line has no time.
+#[inline]
+fn read_time(cursor: &mut Cursor<'_>, precision: Precision) -> Result<Option<Timestamp>, Fault> {
+    let Some((time, at)) = cursor.time()? else { return Ok(None) };
+    if precision == Precision::Assumed
+        && let Some(doubt) = doubt(time)
+    {
+        return Err(Fault::new(at, doubt));
+    }
+    let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
+    time.checked_mul(precision.nanoseconds()).map(Some).ok_or_else(late)
 }
 
 /// A field's value as written. A string is still escaped.

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use tacho_model::limits::LABELS_MAX;
-use tacho_model::{LabelError, Labels, NAME};
+use tacho_model::{LabelError, Labels, NAME, Spelling, SpellingKeys};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::cursor::{Cursor, Fault, Piece};
@@ -122,6 +122,15 @@ impl Default for SeriesTable {
 impl SeriesTable {
     pub(super) fn labels(&self, series: SeriesIndex) -> Option<&Arc<Labels>> {
         self.series.get(series as usize).map(|series| &series.labels)
+    }
+
+    /// The spelling by which the store finds a series later.
+    pub(super) fn spelling(&self, series: SeriesIndex, keys: &SpellingKeys) -> Spelling {
+        let series = self.series.get(series as usize);
+        let spelling = series.and_then(|series| {
+            Some(keys.head(&self.heads.get(series.head as usize)?.bytes).field(&series.key))
+        });
+        spelling.unwrap_or(Spelling::NONE)
     }
 
     pub(super) fn series_count(&self) -> usize {

@@ -23,7 +23,7 @@ fn read(input: &[u8], precision: Precision) -> (Vec<String>, Vec<String>) {
     });
     let entries = decoded.batch.entries.iter().flat_map(|series| {
         series.entries.iter().map(|entry| {
-            let Body::Text(text) = &entry.body else { panic!("bytes") };
+            let Body::Text(text) = &entry.body else { panic!("an entry of bytes instead of a text") };
             format!("{} @ {} = {text:?}", series.labels, entry.at)
         })
     });

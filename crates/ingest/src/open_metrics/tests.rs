@@ -20,7 +20,7 @@ fn check(exposition: Exposition, text: &str, expect: &[&str]) {
 fn fails(text: &str, expect: &str) {
     let block = decode(Exposition::OpenMetrics, &format!("{text}\ngood 1\n"));
     assert_eq!(block.broken.iter().map(ToString::to_string).collect::<Vec<_>>(), [expect], "{text}");
-    assert!(block.batch.samples.iter().any(|s| s.labels.name() == "good"), "the next row is kept");
+    assert!(block.batch.samples.iter().any(|s| s.labels.name() == "good"), "the next row must be kept");
 }
 
 #[test]

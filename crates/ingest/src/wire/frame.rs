@@ -219,7 +219,7 @@ mod tests {
         let error = decoder.pull().unwrap_err();
         assert!(error.to_string().ends_with("(frame at byte 12)"), "{error}");
         decoder.push(&frame(FrameType::Bye, &[]));
-        assert_eq!(decoder.pull(), Err(error), "no frame is returned after an error");
+        assert_eq!(decoder.pull(), Err(error), "every pull after an error must return the error");
     }
 
     #[test]

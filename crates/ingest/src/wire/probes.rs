@@ -14,7 +14,7 @@ use crate::reader::{Flaw, Reader};
 #[repr(u8)]
 pub enum ProbeState {
     Off = 0,
-    /// Each call is recorded.
+    /// Calls are recorded.
     On = 1,
     /// The client sends count, sum, maximum and histogram instead of records.
     Aggregate = 2,

@@ -73,7 +73,7 @@ impl Sender {
         (0..self.links.len()).try_for_each(|link| self.wait(link, 0))
     }
 
-    /// Waits until at most `unacked` frames of a connection are not acknowledged.
+    /// Waits until a connection has at most `unacked` unacknowledged frames.
     fn wait(&mut self, link: usize, unacked: u64) -> Result<(), SendError> {
         while !self.links[link].is_acked(unacked)? {
             self.beat()?;
@@ -156,7 +156,7 @@ impl Link {
         self.write(&bytes)
     }
 
-    /// Whether at most `unacked` frames are not acknowledged. Waits for it, but not longer than a second.
+    /// Whether at most `unacked` frames are unacknowledged. Waits up to a second for this.
     fn is_acked(&self, unacked: u64) -> Result<bool, SendError> {
         let (lock, changed) = &*self.answers;
         let answers = lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,35 +1,88 @@
-//! What are the percentiles of a set of durations? Exact for small sets, to three significant digits for large ones.
+//! What are the percentiles of a set of durations? Exact for small sets; to three significant digits for large ones, or within
+//! 1 % with durations of summaries.
 
 use hdrhistogram::Histogram;
+use tacho_chunk::Sketch;
 
 /// Number of durations above which a histogram replaces the list. A list of this length is as large as the smallest histogram.
 const FEW: usize = 1_024;
 /// Three significant digits: an error of at most 0.1 percent.
 const DIGITS: u8 = 3;
+/// The same error as a fraction.
+pub const QUANTILE_ERROR: f64 = 0.001;
 
 /// Durations in ns, in bounded memory.
 #[derive(Default)]
 pub(super) struct Durations {
+    /// Whether many durations are counted by a sketch, to which those of summaries can be added.
+    is_sketched: bool,
     few: Vec<u64>,
-    many: Option<Histogram<u32>>,
+    many: Many,
     min: Option<u64>,
     max: u64,
 }
 
+/// Replaces the list of many durations.
+#[derive(Default)]
+enum Many {
+    #[default]
+    No,
+    Histogram(Histogram<u32>),
+    Sketch(Sketch),
+}
+
 impl Durations {
+    /// Durations to which those of summaries can be added.
+    pub(super) fn sketched(is_sketched: bool) -> Self {
+        Self { is_sketched, ..Self::default() }
+    }
+
     pub(super) fn record(&mut self, duration: u64) {
-        self.min = Some(self.min.map_or(duration, |min| min.min(duration)));
-        self.max = self.max.max(duration);
+        self.widen(duration, duration);
         match &mut self.many {
-            Some(histogram) => record(histogram, duration),
-            None if self.few.len() < FEW => self.few.push(duration),
-            None => {
-                self.many = Histogram::new(DIGITS).ok();
-                for duration in std::mem::take(&mut self.few).into_iter().chain([duration]) {
-                    self.many.iter_mut().for_each(|histogram| record(histogram, duration));
-                }
+            Many::Histogram(histogram) => record(histogram, duration),
+            Many::Sketch(sketch) => sketch.record(duration),
+            Many::No if self.few.len() < FEW => self.few.push(duration),
+            Many::No => {
+                self.many = if self.is_sketched { Many::Sketch(self.sketch()) } else { self.histogram() };
+                self.few = vec![];
+                self.record(duration);
             }
         }
+    }
+
+    /// Adds the durations of a summary, from the shortest to the longest.
+    pub(super) fn add(&mut self, buckets: &[(u16, u64)], (min, max): (u64, u64)) {
+        debug_assert!(self.is_sketched, "a histogram is not converted to a sketch");
+        if buckets.is_empty() {
+            return;
+        }
+        self.widen(min, max);
+        if let Many::No = self.many {
+            self.many = Many::Sketch(self.sketch());
+            self.few = vec![];
+        }
+        if let Many::Sketch(sketch) = &mut self.many {
+            buckets.iter().for_each(|(bucket, count)| sketch.add(*bucket, *count));
+        }
+    }
+
+    fn widen(&mut self, min: u64, max: u64) {
+        self.min = Some(self.min.map_or(min, |known| known.min(min)));
+        self.max = self.max.max(max);
+    }
+
+    fn sketch(&self) -> Sketch {
+        let mut sketch = Sketch::default();
+        self.few.iter().for_each(|duration| sketch.record(*duration));
+        sketch
+    }
+
+    fn histogram(&self) -> Many {
+        // The number of digits is valid, so there is a histogram.
+        let Ok(mut histogram) = Histogram::new(DIGITS) else { return Many::Sketch(self.sketch()) };
+        self.few.iter().for_each(|duration| record(&mut histogram, *duration));
+        Many::Histogram(histogram)
     }
 
     /// The shortest duration. Like all statistics of this type, it is 0 if there are no durations.
@@ -48,12 +101,15 @@ impl Durations {
     }
 
     pub(super) fn quantile(&mut self, quantile: f64) -> u64 {
-        if let Some(histogram) = &self.many {
-            return histogram.value_at_quantile(quantile).clamp(self.min(), self.max);
+        match &self.many {
+            Many::Histogram(histogram) => histogram.value_at_quantile(quantile).clamp(self.min(), self.max),
+            Many::Sketch(sketch) => sketch.quantile(quantile).unwrap_or_default().clamp(self.min(), self.max),
+            Many::No => {
+                self.few.sort_unstable();
+                let rank = (quantile * self.few.len() as f64).ceil() as usize;
+                self.few.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+            }
         }
-        self.few.sort_unstable();
-        let rank = (quantile * self.few.len() as f64).ceil() as usize;
-        self.few.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
@@ -83,6 +139,20 @@ mod tests {
         check(100, [50_000, 95_000, 99_000]);
         check(1_024, [512_000, 973_000, 1_014_000]);
         check(100_000, [50_000_000, 95_000_000, 99_000_000]);
+    }
+
+    #[test]
+    fn durations_of_summaries_are_added_within_one_per_cent() {
+        let mut durations = Durations::sketched(true);
+        (1..=500).for_each(|n| durations.record(n * 1_000));
+        let mut sketch = Sketch::default();
+        (501..=100_000).for_each(|n| sketch.record(n * 1_000));
+        durations.add(&sketch.buckets().collect::<Vec<_>>(), (501_000, 100_000_000));
+        (100_001..=200_000).for_each(|n| durations.record(n * 1_000));
+        assert_eq!((durations.min(), durations.max()), (1_000, 200_000_000));
+        for (got, exact) in durations.percentiles().into_iter().zip([100_000_000, 190_000_000, 198_000_000]) {
+            assert!(got.abs_diff(exact) * 100 <= exact, "{got} for {exact}");
+        }
     }
 
     #[test]

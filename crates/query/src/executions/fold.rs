@@ -8,7 +8,7 @@
 //! collected in one pass and looked up in the next one. Rows are joined only with rows of the same trace. If there are too many
 //! keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
 
-use tacho_chunk::{AttributeData, ExecutionBlock};
+use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock};
 use tacho_model::{Labels, TraceId, mix64};
 
 use super::limits::Incomplete;
@@ -70,6 +70,17 @@ pub trait Fold {
 
     /// Like [`Fold::add`], with names for missing labels.
     fn add_source(&mut self, source: Source<'_>);
+
+    /// Whether the current pass accepts summaries of chunks instead of their blocks.
+    fn takes_summaries(&self) -> bool {
+        false
+    }
+
+    /// Adds the summary of a chunk to the current pass. All calls of the chunk are in the range. Returns whether the summary was
+    /// enough; otherwise the pass needs the blocks of the chunk.
+    fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
+        false
+    }
 
     /// What the answer lacks because a limit was reached. Called after the last pass.
     fn incomplete(&self) -> Vec<Incomplete> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tacho_chunk::{REQUEST_ID, RowRef};
 use tacho_model::{Operation, OperationKind, Timestamp, TraceId};
 
-use super::source::{Outcome, Source, statuses};
+use super::source::{Outcome, Source};
 
 /// A trace that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +106,7 @@ impl Entry {
             operation: first.and_then(|call| source.block.operations().get(call.operation as usize)).cloned(),
             named_by: row.part(),
             request_id: request_id.map(|attribute| attribute.value.to_string()),
-            http_status: statuses(row).find(|(call, _)| *call == first_call).map(|(_, status)| status),
+            http_status: row.statuses().find(|(call, _)| *call == first_call).map(|(_, status)| status),
         }
     }
 

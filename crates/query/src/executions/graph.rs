@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tacho_chunk::RowRef;
+use tacho_chunk::{RowRef, part_gap};
 use tacho_model::{Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
 use super::causes::Causes;
 use super::fold::{Fold, Scope};
 use super::limits::{Incomplete, Limits};
-use super::operations::gap;
-use super::parts::{Met, Parts, is_open};
+use super::parts::{Met, Parts};
 use super::source::{Filter, Source, Table};
 
 /// What a node of the graph represents.
@@ -194,14 +193,14 @@ impl Graphing {
         let mut wait = |(end, (node, start)): (Timestamp, (Option<u32>, Timestamp))| {
             let Some(node) = node else { return };
             let figures = nodes.value(node);
-            figures.self_ns = figures.self_ns.saturating_add(gap(end, start));
+            figures.self_ns = figures.self_ns.saturating_add(part_gap(end, start));
         };
         if let Some(innermost) = row.shape().carried().len().checked_sub(1) {
             let is_counted = filter.range.contains(walker.start(innermost));
             let node = is_counted.then_some(targets[innermost].node);
             parts.start(row, (node, row.start())).into_iter().for_each(&mut wait);
         }
-        if is_open(row)
+        if row.is_open()
             && let Met::Pair(end, start) = parts.end(row, last)
         {
             wait((end, start));

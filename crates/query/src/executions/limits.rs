@@ -64,8 +64,8 @@ impl fmt::Display for Incomplete {
             ),
             Self::Causes { omitted, limit } => write!(
                 f,
-                "the callers of {omitted} segments were not searched, because few traces have more than {limit} segments with a \
-                 caller: edges between services may be missing, and self times of HTTP clients may be too long"
+                "the callers of {omitted} segments were not searched, because a few traces together have more than {limit} \
+                 segments with a caller: edges between services may be missing, and self times of HTTP clients may be too long"
             ),
             Self::Candidates { limit } => {
                 write!(f, "only {limit} traces could be compared: others may belong to this answer")

@@ -18,6 +18,7 @@ use crate::{Cancel, Error};
 mod calls;
 mod calltree;
 mod causes;
+mod counters;
 mod dot;
 mod durations;
 mod fold;
@@ -36,6 +37,8 @@ mod top;
 mod trace;
 
 pub use calltree::{CallTree, CallTreeNode, calltree};
+pub use counters::{Counter, CounterKey, CounterList, Counters, Counts, DURATION_BOUNDS_NS};
+pub use durations::QUANTILE_ERROR;
 pub use fold::{Fold, Scope, over};
 pub use found::{Match, TraceSummary};
 pub use graph::{Graph, GraphEdge, GraphNode, Graphing, Level};

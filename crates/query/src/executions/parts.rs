@@ -5,18 +5,15 @@
 
 use std::collections::HashMap;
 
-use tacho_chunk::RowRef;
-use tacho_model::TraceId;
+use tacho_chunk::{PartKey, RowRef};
 
 use super::limits::Incomplete;
 
-/// Trace, span base, and number of the earlier part.
-type Key = (TraceId, u64, u32);
-
 /// `E`: what is kept of the end of a part. `S`: what is kept of the start of the next part.
 pub(super) struct Parts<E, S> {
-    ends: HashMap<Key, E>,
-    starts: HashMap<Key, S>,
+    /// By the earlier part.
+    ends: HashMap<PartKey, E>,
+    starts: HashMap<PartKey, S>,
     /// Limit on the size of each map. Further rows do not wait: their segments count as if the other part were missing.
     max: usize,
     /// Number of these rows.
@@ -30,7 +27,11 @@ impl<E, S> Parts<E, S> {
 
     /// Adds the end of a row with calls that are still open.
     pub(super) fn end(&mut self, row: RowRef<'_>, end: E) -> Met<E, S> {
-        let key = (row.trace(), row.base(), row.part());
+        self.end_of(PartKey { trace: row.trace(), base: row.base(), part: row.part() }, end)
+    }
+
+    /// Adds the end of a part with calls that are still open.
+    pub(super) fn end_of(&mut self, key: PartKey, end: E) -> Met<E, S> {
         match self.starts.remove(&key) {
             Some(start) => Met::Pair(end, start),
             None if self.ends.len() >= self.max => {
@@ -46,7 +47,12 @@ impl<E, S> Parts<E, S> {
 
     /// Adds the start of a row that carries calls. Returns it with the end of the previous part, if that end is known.
     pub(super) fn start(&mut self, row: RowRef<'_>, start: S) -> Option<(E, S)> {
-        let key = (row.trace(), row.base(), row.part().checked_sub(1)?);
+        let part = row.part().checked_sub(1)?;
+        self.start_of(PartKey { trace: row.trace(), base: row.base(), part }, start)
+    }
+
+    /// Adds the start of the part after `key`. Returns it with the end of `key`, if that end is known.
+    pub(super) fn start_of(&mut self, key: PartKey, start: S) -> Option<(E, S)> {
         if let Some(end) = self.ends.remove(&key) {
             return Some((end, start));
         }
@@ -78,10 +84,4 @@ pub(super) enum Met<E, S> {
     Waits,
     /// It cannot wait, because too many rows wait already.
     Alone(E),
-}
-
-/// Whether calls of the row are open at its end.
-pub(super) fn is_open(row: RowRef<'_>) -> bool {
-    let shape = row.shape();
-    shape.completed() < shape.calls().len()
 }

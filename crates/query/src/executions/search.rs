@@ -27,7 +27,7 @@ use super::calls::Walker;
 use super::fold::{Fold, Scope};
 use super::found::{FirstCall, Gathering, Match, TraceSummary};
 use super::limits::{Incomplete, Limits};
-use super::parts::{Met, Parts, is_open};
+use super::parts::{Met, Parts};
 use super::rootless::Parented;
 use super::source::{Filter, Outcome, Source};
 use super::top::{Key, Order, Top};
@@ -302,7 +302,7 @@ impl Searching {
         if !row.shape().carried().is_empty() {
             self.parts.start(row, ());
         }
-        if is_open(row)
+        if row.is_open()
             && let Met::Alone(Some(Candidate { key, matched })) = self.parts.end(row, open)
         {
             self.top.offer(key, || matched);

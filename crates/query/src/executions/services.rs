@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tacho_chunk::{Call, RowRef};
-use tacho_model::OperationKind;
+use tacho_chunk::{Call, CallSummary, Cell, RowRef, bucket_value};
+use tacho_model::{Labels, OperationKind};
 
 use super::calls::{Visit, Walker};
 use super::durations::Durations;
 use super::fold::{Fold, Scope};
-use super::source::{Filter, Source, Table, refused};
+use super::source::{Filter, Source, Table, host, service};
 use super::timeline::Steps;
 
 /// Figures of a service over the range. A *request* is a call of kind http-server. In a service without http-server
@@ -54,9 +54,17 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(steps: Steps) -> Self {
-        let steps = (0..steps.len).map(|_| (0, 0, Durations::default())).collect();
-        Self { count: 0, errors: 0, refused: 0, durations: Durations::default(), steps }
+    fn new(steps: Steps, is_sketched: bool) -> Self {
+        let durations = || Durations::sketched(is_sketched);
+        let steps = (0..steps.len).map(|_| (0, 0, durations())).collect();
+        Self { count: 0, errors: 0, refused: 0, durations: durations(), steps }
+    }
+
+    fn add_cell(&mut self, cell: &Cell) {
+        self.count += cell.count;
+        self.errors += cell.errors;
+        self.refused += cell.refused;
+        self.durations.add(&cell.buckets, (cell.min_ns, cell.max_ns));
     }
 
     fn add(&mut self, failed: bool, duration: u64, step: Option<usize>) {
@@ -102,8 +110,41 @@ impl Gathered {
     ) -> impl Iterator<Item = &mut Requests> {
         let is_http = source.block.operations()[call.operation as usize].kind == OperationKind::HttpServer;
         let is_uncalled = call.parent.is_none() && row.parent().is_none();
+        self.requests_of(is_http, is_uncalled)
+    }
+
+    fn requests_of(&mut self, is_http: bool, is_uncalled: bool) -> impl Iterator<Item = &mut Requests> {
         let Self { http, uncalled, .. } = self;
         is_http.then_some(http).into_iter().chain(is_uncalled.then_some(uncalled))
+    }
+
+    fn add_summary(&mut self, summary: &CallSummary, steps: Steps) {
+        let is_http =
+            |cell: &Cell| summary.operations[cell.operation as usize].kind == OperationKind::HttpServer;
+        for cell in &summary.cells {
+            self.calls += cell.count;
+            self.requests_of(is_http(cell), cell.is_uncalled).for_each(|requests| requests.add_cell(cell));
+        }
+        for point in &summary.points {
+            let cell = &summary.cells[point.cell as usize];
+            let step = steps.index_s(summary.slot_start_s(point.slot));
+            for requests in self.requests_of(is_http(cell), cell.is_uncalled) {
+                if let Some((count, errors, _)) = step.and_then(|step| requests.steps.get_mut(step)) {
+                    *count += point.count;
+                    *errors += point.errors;
+                }
+            }
+        }
+        for slot in &summary.requests {
+            let step = steps.index_s(summary.slot_start_s(slot.slot));
+            let ends = slot.buckets.first().zip(slot.buckets.last());
+            let Some(((first, _), (last, _))) = ends else { continue };
+            for requests in self.requests_of(slot.class.is_http(), slot.class.is_uncalled()) {
+                if let Some((.., durations)) = step.and_then(|step| requests.steps.get_mut(step)) {
+                    durations.add(&slot.buckets, (bucket_value(*first), bucket_value(*last)));
+                }
+            }
+        }
     }
 
     fn finish(self, service: Arc<str>, steps: Steps, seconds: f64) -> ServiceStats {
@@ -135,12 +176,29 @@ pub struct Services {
     steps: Steps,
     table: Table<Arc<str>, Gathered>,
     walker: Walker,
+    takes_summaries: bool,
 }
 
 impl Services {
     pub fn new(filter: Filter) -> Self {
         let steps = Steps::new(filter.range);
-        Self { filter, is_read: false, steps, table: Table::new(), walker: Walker::default() }
+        let (table, walker) = (Table::new(), Walker::default());
+        Self { filter, is_read: false, steps, table, walker, takes_summaries: false }
+    }
+
+    /// Accepts summaries of chunks. Percentiles are then within 1 %. All other figures are exact.
+    #[must_use]
+    pub fn from_summaries(mut self) -> Self {
+        self.takes_summaries = true;
+        self
+    }
+
+    /// Index of a service in the table.
+    fn number(&mut self, service: &str) -> u32 {
+        let (steps, is_sketched) = (self.steps, self.takes_summaries);
+        let requests = || Requests::new(steps, is_sketched);
+        let new = || Gathered { hosts: BTreeSet::new(), calls: 0, http: requests(), uncalled: requests() };
+        self.table.position(service.into(), new)
     }
 }
 
@@ -152,17 +210,11 @@ impl Fold for Services {
     }
 
     fn add_source(&mut self, source: Source<'_>) {
-        let Self { filter, steps, table, walker, .. } = self;
-        if !filter.takes_service(source.service()) {
+        if !self.filter.takes_service(source.service()) {
             return;
         }
-        let new = || Gathered {
-            hosts: BTreeSet::new(),
-            calls: 0,
-            http: Requests::new(*steps),
-            uncalled: Requests::new(*steps),
-        };
-        let number = table.position(source.service().into(), new);
+        let number = self.number(source.service());
+        let Self { filter, steps, table, walker, .. } = self;
         let gathered = table.value(number);
         let before = gathered.calls;
         for row in source.block.rows() {
@@ -171,13 +223,34 @@ impl Fold for Services {
                     gathered.add(source, row, &visit, steps.index(visit.start));
                 }
             });
-            for position in refused(row).filter(|at| filter.range.contains(walker.start(*at))) {
+            for position in row.refused().filter(|at| filter.range.contains(walker.start(*at))) {
                 gathered.refuse(source, row, &row.shape().calls()[position]);
             }
         }
         if gathered.calls > before {
             gathered.hosts.insert(source.host().into());
         }
+    }
+
+    fn takes_summaries(&self) -> bool {
+        self.takes_summaries
+    }
+
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+        if !self.filter.takes_service(service(labels)) {
+            return true;
+        }
+        if !self.steps.fits_slots(summary.slot_s) {
+            return false;
+        }
+        let number = self.number(service(labels));
+        let gathered = self.table.value(number);
+        let before = gathered.calls;
+        gathered.add_summary(summary, self.steps);
+        if gathered.calls > before {
+            gathered.hosts.insert(host(labels).into());
+        }
+        true
     }
 
     fn finish(self) -> Vec<ServiceStats> {

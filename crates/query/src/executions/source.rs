@@ -4,10 +4,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use tacho_chunk::{AttributeData, ExecutionBlock, RowRef};
+use tacho_chunk::ExecutionBlock;
 use tacho_model::{Labels, TimeRange};
-
-const HTTP_STATUS: &str = "http.status";
 
 /// Name of a service or host for senders that did not send one.
 const UNKNOWN: &str = "unknown";
@@ -42,12 +40,22 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(super) fn service(self) -> &'a str {
-        self.labels.get("service").unwrap_or(UNKNOWN)
+        service(self.labels)
     }
 
     pub(super) fn host(self) -> &'a str {
-        self.labels.get("host").unwrap_or(UNKNOWN)
+        host(self.labels)
     }
+}
+
+/// Name of the service of a series.
+pub(super) fn service(labels: &Labels) -> &str {
+    labels.get("service").unwrap_or(UNKNOWN)
+}
+
+/// Name of the host of a series.
+pub(super) fn host(labels: &Labels) -> &str {
+    labels.get("host").unwrap_or(UNKNOWN)
 }
 
 /// Selects the calls to analyse.
@@ -95,27 +103,6 @@ impl Outcome {
     pub(super) const fn of_exit(failed: bool) -> Self {
         if failed { Self::Failed } else { Self::Ok }
     }
-}
-
-/// Statuses of the calls of a row, as pairs of call number and status. Every HTTP probe records them.
-pub(super) fn statuses<'a>(row: RowRef<'a>) -> impl Iterator<Item = (u32, i64)> + use<'a> {
-    row.attributes().filter(|attribute| &**attribute.key == HTTP_STATUS).filter_map(|attribute| {
-        match attribute.value {
-            AttributeData::Integer(status) => Some((attribute.call, *status)),
-            AttributeData::Text(_) | AttributeData::Id(_) => None,
-        }
-    })
-}
-
-/// Indexes in the shape of the calls that were refused: with a status from 400 to 499. The client is at fault, so such a call
-/// has not failed (`docs/concepts.md`).
-pub(super) fn refused<'a>(row: RowRef<'a>) -> impl Iterator<Item = usize> + use<'a> {
-    statuses(row).filter(|(_, status)| (400..500).contains(status)).filter_map(move |(call, _)| {
-        let carried = row.shape().carried();
-        let entered = || Some(carried.len() + call.checked_sub(row.first_call())? as usize);
-        let position = carried.iter().position(|(_, number)| *number == call).or_else(entered)?;
-        (position < row.shape().calls().len()).then_some(position)
-    })
 }
 
 /// Keys with values. Each key has an index, in order of first appearance.

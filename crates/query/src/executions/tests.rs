@@ -2,11 +2,13 @@
 //! file is data.
 
 mod awaited;
+mod counters;
 mod laws;
 mod limits;
 mod notation;
 mod searches;
 mod spans;
+mod summaries;
 
 use std::fmt::Write;
 
@@ -61,7 +63,8 @@ fn check_operations(traces: &str, filter: &Filter, expected: &str) {
         let (count, errors) = (o.count, o.errors);
         assert_eq!(o.timeline.iter().map(|p| p.count).sum::<u64>(), count, "{}", o.operation);
         write!(said, "{} {} {count}/{errors} p50 {} ", o.service, o.operation, o.p50_ns).unwrap();
-        writeln!(said, "{}..{} total {} self {}", o.min_ns, o.max_ns, o.total_ns, o.self_ns).unwrap();
+        writeln!(said, "{}..{} total {} self {}", o.min_ns, o.max_ns, o.total_ns, o.self_ns.unwrap())
+            .unwrap();
     }
     assert_eq!(said.trim(), expected.trim());
 }
@@ -535,5 +538,5 @@ fn deep_recursion_is_complete_in_traces_and_cut_in_call_trees() {
     while let Some(child) = node.children.first() {
         (node, levels) = (child, levels + 1);
     }
-    assert_eq!(levels, 512, "deeper calls are omitted");
+    assert_eq!(levels, 512, "deeper calls must be omitted");
 }

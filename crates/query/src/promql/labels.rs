@@ -30,8 +30,9 @@ pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
 
 /// All labels whose name passes the filter.
 pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
-    // Fails only for labels that were stored before the limit on their total bytes, if the kept ones still exceed it.
-    Arc::new(Labels::new(labels.iter().filter(|(name, _)| keep(name))).unwrap_or_else(|_| Labels::empty()))
+    // Not `Labels::new`: stored labels may exceed the limit on the bytes of new labels.
+    let kept: Vec<(&str, &str)> = labels.iter().filter(|(name, _)| keep(name)).collect();
+    Arc::new(Labels::from_sorted(kept.iter().copied()))
 }
 
 /// `labels` with some of them replaced or added; an empty value removes the label.
@@ -51,4 +52,28 @@ pub fn check_value(name: &str, bytes: usize) -> Result<(), Error> {
 
 fn refused(error: LabelError) -> Error {
     Error::execution(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_labels_above_the_limit_on_bytes_keep_their_labels() {
+        let mut canonical = b"__name__\xffm\xff".to_vec();
+        for number in 0..20 {
+            canonical.extend_from_slice(format!("l{number:02}").as_bytes());
+            canonical.push(0xff);
+            canonical.extend_from_slice(&[b'v'; LABEL_VALUE_BYTES_MAX]);
+            canonical.push(0xff);
+        }
+        let labels = Arc::new(Labels::from_canonical(&canonical).unwrap());
+        let without = rebuilt(&labels, |name| name != NAME);
+        assert_eq!(
+            (without.len(), without.get(NAME), without.get("l19").map(str::len)),
+            (20, None, Some(4_096))
+        );
+        assert_eq!(*rebuilt(&labels, |_| true), *labels);
+        assert!(rebuilt(&labels, |_| false).is_empty());
+    }
 }

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_similar_in_any_case() {
+    fn upper_and_lower_case_do_not_affect_similarity() {
         let names = ["GET /orders", "GET /items/{id}", "Board.post", "Board.post"];
         for (word, expect) in [
             ("get /order", &["GET /orders"][..]),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_have_no_variance() {
+    fn the_variance_of_equal_values_is_zero() {
         for value in [0.1, 5e-324, 1e308, -f64::MAX, 9_007_199_254_740_993.0] {
             assert_eq!(Variance::of(&[value; 1_000]).end(), 0.0, "{value}");
             let mut joined = Variance::of(&[value; 7]);

@@ -223,8 +223,23 @@ pub fn forget(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the permissions of other users from the files of tokens and from the audit log.
+/// The mode of the file of tokens, if other users may write to it.
+pub fn mode_for_others(data: &Path) -> Option<u32> {
+    let mode = std::fs::metadata(path(data)).ok()?.mode() & 0o7777;
+    (mode & 0o022 != 0).then_some(mode)
+}
+
+/// Removes the permissions of other users from the files of tokens and from the audit log. Logs a warning if other users could
+/// write to the file of tokens.
 pub fn restrict(data: &Path) {
+    if let Some(mode) = mode_for_others(data) {
+        let (path, mode) = (path(data), format!("{mode:o}"));
+        tracing::warn!(
+            path = %path.display(),
+            mode,
+            "other users could write to the file of tokens: check the tokens with `tacho token list`"
+        );
+    }
     for path in [FILE, LOCK, MARKER, AUDIT_FILE].map(|name| data.join(name)) {
         if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
             disk::restrict(&path, FILE_MODE);

@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Batch, Kind, Labels, Segment, Timestamp};
-use tacho_store::{Appended, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries, Result, Store};
+use tacho_model::{Batch, Kind, KnownSamples, Labels, Segment, Timestamp};
+use tacho_store::{
+    Appended, Learned, Origin, REFUSED_NAMED_MAX, Refused, RefusedSeries, Result, Spellings, Store,
+};
 
 use super::token::Token;
 use super::usage::Usage;
@@ -48,25 +50,60 @@ impl Writer {
     /// # Errors
     /// The error of the store.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Written> {
+        self.append_known(batch, KnownSamples::default(), origin).await
+    }
+
+    /// The texts by which senders name series. `None` if the token permits only some series, because the labels of each series
+    /// must then be checked.
+    pub fn spellings(&self) -> Option<Spellings> {
+        let checks = self.access.of.as_ref().is_some_and(|(token, _)| checks_series(token));
+        (!checks).then(|| self.store.spellings())
+    }
+
+    /// The same as [`Store::learn`].
+    pub fn learn(&self, learned: &[Learned]) {
+        self.store.learn(learned);
+    }
+
+    /// The same as [`Store::append_known`], within the limits of the token.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub async fn append_known(
+        &self,
+        batch: impl Into<Arc<Batch>>,
+        known: KnownSamples,
+        origin: Option<Origin>,
+    ) -> Result<Written> {
         let batch = batch.into();
         let Some((token, usage)) = &self.access.of else {
-            return self.store.append(batch, origin).await.map(Written::Appended);
+            return self.store.append_known(batch, known, origin).await.map(Written::Appended);
         };
         let seconds = self.wait_seconds();
-        if seconds > 0 && !batch.is_empty() {
+        if seconds > 0 && !(batch.is_empty() && known.is_empty()) {
             self.access.refused(Reason::Rate).add(1);
             return Ok(Written::Wait(seconds));
         }
         let now = self.access.clock.now();
+        let (batch, known) = match checks_series(token) {
+            // The labels are what is checked.
+            true => (self.store.with_labels(batch, &known)?, KnownSamples::default()),
+            false => (batch, known),
+        };
         let sorter = Sorter { token, usage, access: &self.access, now };
         let (batch, sorted) = sorter.sort(batch);
-        let records: usize = batch.counts().iter().sum();
-        let appended = self.store.append(batch, origin).await?;
+        let records: usize = batch.counts().iter().sum::<usize>() + known.samples().len();
+        let appended = self.store.append_known(batch, known, origin).await?;
         if !matches!(appended, Appended::Repeated) {
             usage.take(records, &token.limits, now);
         }
         Ok(Written::Appended(sorted.with(appended)))
     }
+}
+
+/// Whether a token permits only some series, or a number of them.
+const fn checks_series(token: &Token) -> bool {
+    token.confinement.is_some() || token.limits.series.is_some()
 }
 
 /// Removes the series that a token does not permit.
@@ -87,7 +124,7 @@ struct Sorted {
 
 impl Sorter<'_> {
     fn sort(&self, batch: Arc<Batch>) -> (Arc<Batch>, Sorted) {
-        if self.token.confinement.is_none() && self.token.limits.series.is_none() {
+        if !checks_series(self.token) {
             return (batch, Sorted::default());
         }
         let mut sorted = Sorted::default();

@@ -62,6 +62,11 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
     if let access::file::Found::Broken(why) = access::file::read(data) {
         findings.push(side("tokens", why, "the server refuses every request that needs a token"));
     }
+    if let Some(mode) = access::file::mode_for_others(data) {
+        let why = format!("mode {mode:o}: other users may add tokens and change roles");
+        let remedy = "check the tokens with tacho token list, then chmod 600 the file";
+        findings.push(Finding::new(FindingKind::WritableByOthers, Place::file("tokens"), why).remedy(remedy));
+    }
     if let Err(why) = record_types::check(data) {
         findings.push(side("record_types.json", why, "types and units of declared records are unknown"));
     }

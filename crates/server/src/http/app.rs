@@ -18,6 +18,7 @@ use crate::config::{Config, memory};
 use crate::control::Control;
 use crate::decoding::Decoding;
 use crate::metrics::Metrics;
+use crate::received::Services;
 use crate::record_types::RecordTypes;
 use crate::snapshots::Snapshots;
 use crate::tls::Tls;
@@ -69,6 +70,8 @@ pub struct App {
     /// One permit per requested merge or clean-up, running or waiting.
     pub(super) merges: Arc<Semaphore>,
     pub(super) decoders: Arc<Decoders>,
+    /// The services of known series.
+    pub(super) services: Arc<Services>,
     /// One permit per request, from the end of its body until its response begins.
     pub(super) permits: Arc<Semaphore>,
     pub(super) names: origin::Names,
@@ -113,6 +116,7 @@ impl App {
             decoding,
             merges: Arc::new(Semaphore::new(MERGES_MAX)),
             decoders: Arc::default(),
+            services: Arc::default(),
             permits,
             names,
         })

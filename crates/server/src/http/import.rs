@@ -72,7 +72,10 @@ async fn import(
         let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
         match written {
             // The client sends the body again later. The frames before this one are then recognized as repeated.
-            Written::Wait(seconds) => return Err(over_rate(seconds)),
+            Written::Wait(seconds) => {
+                app.metrics.sender_waits.with([PROTOCOL]).add(1);
+                return Err(over_rate(seconds));
+            }
             Written::Appended(Appended::Stored) => received.add_to(&app.metrics),
             Written::Appended(Appended::Repeated) => repeated += 1,
             Written::Appended(Appended::Partly(left_out)) => {

@@ -1,12 +1,14 @@
 //! `/api/v1/admin/snapshots`: hard links to the files of the data directory, for `tacho backup`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
+use tacho_model::Timestamp;
 
 use super::app::App;
 use super::error::ApiError;
@@ -56,8 +58,11 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
 async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     params.only(&[])?;
     let snapshots = app.snapshots.list().into_iter();
-    let snapshots: Vec<Value> =
-        snapshots.map(|(id, begun)| json!({ "id": id, "time": begun.to_string() })).collect();
+    let shown = |(id, begun, left): (String, Timestamp, Duration)| {
+        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        json!({ "id": id, "time": begun.to_string(), "lease_seconds": seconds })
+    };
+    let snapshots: Vec<Value> = snapshots.map(shown).collect();
     Ok(Json(json!({ "status": "success", "data": { "snapshots": snapshots } })))
 }
 

@@ -12,10 +12,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::routing::post;
 use tacho_api::refusal;
-use tacho_ingest::line_protocol::Precision;
+use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
-use tacho_model::Batch;
-use tacho_store::{Appended, Refused};
+use tacho_model::{Batch, KnownSamples, Spelling};
+use tacho_store::{Appended, Learned, Refused};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::app::App;
@@ -25,7 +25,7 @@ use super::params::Params;
 use super::route::{Need, Route};
 use crate::access::{Access, Written};
 use crate::decoding::{Decoding, Hold, batch_bytes};
-use crate::received::Received;
+use crate::received::{Received, Services};
 
 type Answer = Result<StatusCode, ApiError>;
 
@@ -54,11 +54,16 @@ async fn remote_write(
     let bytes_max = app.config.body_bytes_max;
     let packed = Packed::new(&headers, body, bytes_max)?;
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
+    let spellings = app.writer(&access).spellings();
     let decode = move |bytes: &[u8]| {
-        let decoded = remote_write::decode(bytes, bytes_max)?;
+        let decoded = match &spellings {
+            Some(spellings) => remote_write::decode_known(bytes, bytes_max, &mut spellings.finder())?,
+            None => remote_write::decode(bytes, bytes_max)?,
+        };
         // Senders order series differently, so each series is counted as a run of its own.
         let runs = vec![1; decoded.batch.samples.len()];
-        Ok((decoded.batch, runs, decoded.rejects))
+        let remote_write::Decoded { batch, known, spellings, rejects } = decoded;
+        Ok(Records { batch, known, spellings, runs, rejects })
     };
     keep((&app, &access), "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?)
         .await
@@ -82,14 +87,19 @@ async fn lines(
     let now = app.clock.now();
     let decoders = app.decoders.clone();
     let resets = app.metrics.decoder_resets.with([]);
+    let spellings = app.writer(&access).spellings();
     let decode = move |bytes: &[u8]| {
         let decoded = decoders.with(|decoder| {
             let before = decoder.resets();
-            let decoded = decoder.decode(bytes, precision, now);
+            let decoded = match &spellings {
+                Some(spellings) => decoder.decode_known(bytes, precision, now, &mut spellings.finder()),
+                None => decoder.decode(bytes, precision, now),
+            };
             resets.add(decoder.resets() - before);
             decoded
         });
-        Ok((decoded.batch, decoded.runs, decoded.rejects))
+        let line_protocol::Decoded { batch, known, spellings, runs, rejects } = decoded;
+        Ok(Records { batch, known, spellings, runs, rejects })
     };
     let message_bytes = |body: &[u8]| Ok(body.len());
     keep((&app, &access), "line", decoded(&app, "line", packed, message_bytes, decode).await?).await
@@ -100,9 +110,9 @@ async fn decoded<R: Send + 'static>(
     protocol: &'static str,
     packed: Packed,
     message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
-    decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
+    decode: impl FnOnce(&[u8]) -> Result<Records<R>, ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
-    in_turn(&app.decoding, packed, message_bytes, decode)
+    in_turn((&app.decoding, &app.services), packed, message_bytes, decode)
         .await
         .inspect_err(|error| count_wait(app, protocol, error))
 }
@@ -116,9 +126,23 @@ pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
 /// Lengths of runs of sample series, in the order of the batch. The series of a run have equal labels except for the name.
 type Runs = Vec<usize>;
 
+/// The records of a body.
+struct Records<R> {
+    batch: Batch,
+    /// Samples of series that the store knows, without labels.
+    known: KnownSamples,
+    /// The spelling of each series of samples of the batch, or nothing.
+    spellings: Vec<Spelling>,
+    runs: Runs,
+    rejects: Rejects<R>,
+}
+
 /// A decoded body.
 struct Decoded<R> {
     batch: Batch,
+    known: KnownSamples,
+    /// What the store learns about the series when they are stored.
+    learned: Vec<Learned>,
     rejects: Rejects<R>,
     /// Size of the body without gzip, bytes. A body in Snappy is still compressed.
     bytes: usize,
@@ -132,18 +156,20 @@ type Turn = (OwnedSemaphorePermit, Hold);
 /// Decompresses and decodes on a blocking thread, because this may take a tenth of a second. The permit is held until the
 /// result is dropped. If the client disconnects, it is held until the decoding has ended.
 async fn in_turn<R: Send + 'static>(
-    decoding: &Decoding,
+    (decoding, services): (&Decoding, &Arc<Services>),
     packed: Packed,
     message_bytes: impl Fn(&[u8]) -> Result<usize, ApiError>,
-    decode: impl FnOnce(&[u8]) -> Result<(Batch, Runs, Rejects<R>), ApiError> + Send + 'static,
+    decode: impl FnOnce(&[u8]) -> Result<Records<R>, ApiError> + Send + 'static,
 ) -> Result<Decoded<R>, ApiError> {
     let (turn, body, mut hold) = body::unpacked(decoding, packed, message_bytes).await?;
+    let services = services.clone();
     let work = move || {
-        let (batch, runs, rejects) = decode(&body)?;
+        let Records { batch, known, spellings, runs, rejects } = decode(&body)?;
         let bytes = body.len();
-        hold.shrink(bytes + batch_bytes(&batch));
-        let received = Received::of(&batch, runs);
-        Ok(Decoded { batch, rejects, bytes, received, turn: (turn, hold) })
+        let learned = services.learned(&batch, &spellings);
+        hold.shrink(bytes + batch_bytes(&batch) + known.bytes() + learned.capacity() * size_of::<Learned>());
+        let received = Received::of(&batch, runs).and(&known, &services);
+        Ok(Decoded { batch, known, learned, rejects, bytes, received, turn: (turn, hold) })
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
@@ -154,12 +180,16 @@ async fn keep<R: Display>(
     protocol: &'static str,
     decoded: Decoded<R>,
 ) -> Answer {
-    let Decoded { batch, rejects, bytes, received, turn: _turn } = decoded;
+    let Decoded { batch, known, learned, rejects, bytes, received, turn: _turn } = decoded;
     let metrics = &app.metrics;
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
-    let refused = match app.writer(access).append(batch, None).await {
-        Ok(Written::Wait(seconds)) => return Err(over_rate(seconds)),
+    let writer = app.writer(access);
+    let refused = match writer.append_known(batch, known, None).await {
+        Ok(Written::Wait(seconds)) => {
+            metrics.sender_waits.with([protocol]).add(1);
+            return Err(over_rate(seconds));
+        }
         Ok(Written::Appended(Appended::Partly(refused))) => refused,
         Ok(Written::Appended(Appended::Stored | Appended::Repeated)) => Refused::default(),
         Err(error) => {
@@ -171,6 +201,13 @@ async fn keep<R: Display>(
     };
     metrics.records_refused.with([protocol]).add(refused.records.iter().sum::<usize>() as u64);
     received.without(&refused).add_to(metrics);
+    if !learned.is_empty() {
+        // A body may have a million new series.
+        let work = move || writer.learn(&learned);
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|e| ApiError::internal(format!("learning ended: {e}")))?;
+    }
     if rejects.is_empty() && refused.series == 0 {
         return Ok(StatusCode::NO_CONTENT);
     }
@@ -222,11 +259,18 @@ mod tests {
         let decode = move |_: &[u8]| {
             begun.send(()).unwrap();
             may_proceed.recv().unwrap();
-            Ok((Batch::default(), Runs::new(), Rejects::<String>::default()))
+            Ok(Records::<String> {
+                batch: Batch::default(),
+                known: KnownSamples::default(),
+                spellings: Vec::new(),
+                runs: Runs::new(),
+                rejects: Rejects::default(),
+            })
         };
         let taken = decoding.clone();
         let request = tokio::spawn(async move {
-            in_turn(&taken, packed, |body| Ok(body.len()), decode).await.map(|d| d.bytes)
+            let services = Arc::default();
+            in_turn((&taken, &services), packed, |body| Ok(body.len()), decode).await.map(|d| d.bytes)
         });
         has_begun.await.unwrap();
         request.abort();

@@ -84,8 +84,8 @@ impl Default for Metrics {
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
-                "Retry-After and WAIT responses to senders, for example because the memory for records or the disk was full, or, \
-                 for the native protocol, because of a rate limit.",
+                "Retry-After and WAIT responses to senders because the store or the memory for bodies and records was full, or \
+                 because of the rate limit of a token.",
             ),
             connections: Family::new("tacho_connections", ["listener"], "Open connections."),
             connections_refused: Family::new(

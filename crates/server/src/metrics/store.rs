@@ -12,6 +12,7 @@ pub struct StoreFigures {
     series_refused: Family<Counter, 0>,
     index_bytes: Family<Gauge, 0>,
     index_bytes_max: Family<Gauge, 0>,
+    spellings: SpellingFigures,
     chunk_limit: ChunkLimitFigures,
     records: Family<Counter, 1>,
     samples_replaced: Family<Counter, 0>,
@@ -35,6 +36,29 @@ pub struct StoreFigures {
     sessions: Family<Gauge, 0>,
     session_gaps_forgotten: Family<Counter, 0>,
     storage: StorageFigures,
+}
+
+/// Metrics of series that are known by the text of a sender.
+struct SpellingFigures {
+    known: Family<Gauge, 0>,
+    bytes: Family<Gauge, 0>,
+}
+
+impl Default for SpellingFigures {
+    fn default() -> Self {
+        Self {
+            known: Family::new(
+                "tacho_index_spellings",
+                [],
+                "Series that are known by the text of a sender, so that no labels are made for their samples.",
+            ),
+            bytes: Family::new(
+                "tacho_index_spellings_bytes",
+                [],
+                "The part of tacho_index_bytes for these texts, which are kept as hashes.",
+            ),
+        }
+    }
 }
 
 /// Metrics of damaged files of the driver.
@@ -104,6 +128,7 @@ impl Default for StoreFigures {
             series_refused: Family::new("tacho_series_refused_total", [], "Refusals of series at a limit."),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Memory limit of the index of series."),
+            spellings: SpellingFigures::default(),
             chunk_limit: ChunkLimitFigures::default(),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records stored."),
             samples_replaced: Family::new(
@@ -131,7 +156,7 @@ impl Default for StoreFigures {
             journals_quarantined: Family::new(
                 "tacho_journals_quarantined",
                 [],
-                "Journal files and ends of journal files in the journal's quarantine directory.",
+                "Journal files in the journal's quarantine directory.",
             ),
             disk_full: Family::new(
                 "tacho_disk_full",
@@ -187,6 +212,8 @@ impl StoreFigures {
         self.series_refused.with([]).raise_to(stats.series_refused);
         self.index_bytes.with([]).set(signed(stats.index_bytes));
         self.index_bytes_max.with([]).set(signed(stats.index_bytes_max));
+        self.spellings.known.with([]).set(signed(stats.spellings));
+        self.spellings.bytes.with([]).set(signed(stats.spellings_bytes));
         self.chunk_limit.max.with([]).set(signed(stats.chunks_max));
         self.chunk_limit.refused.with([]).raise_to(stats.records_far_refused);
         self.samples_replaced.with([]).raise_to(stats.samples_replaced);
@@ -212,12 +239,14 @@ impl StoreFigures {
         self.sessions.with([]).set(signed(stats.sessions));
     }
 
-    pub fn families(&self) -> [&dyn Collect; 32] {
+    pub fn families(&self) -> [&dyn Collect; 34] {
         [
             &self.series,
             &self.series_refused,
             &self.index_bytes,
             &self.index_bytes_max,
+            &self.spellings.known,
+            &self.spellings.bytes,
             &self.chunk_limit.max,
             &self.chunk_limit.refused,
             &self.records,

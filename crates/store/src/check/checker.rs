@@ -22,7 +22,7 @@ use crate::{Error, ErrorKind, Result};
 pub enum Depth {
     /// Checks checksums, keys and references.
     Quick,
-    /// Also decodes every chunk, and compares its records with its header and its filters.
+    /// Also decodes the chunks, and compares their records with their headers and filters.
     Whole,
 }
 

@@ -91,14 +91,18 @@ impl Checker {
             return Ok(Verdict { kept: Some(row), records, ..Verdict::default() });
         }
         match chunk.check() {
-            Ok(Checked { members, filters: None }) if members.is_empty() => {
+            Ok(Checked { members, filters: None, summary: None }) if members.is_empty() => {
                 Ok(Verdict { kept: Some(row), records, ..Verdict::default() })
             }
-            Ok(Checked { members, filters: Some(why) }) if members.is_empty() => {
-                let finding =
-                    Finding::new(FindingKind::FiltersWrong, place, why).key(self.named_words(named));
-                let kept = with_new_filters(&row, &split.chunk, &chunk);
-                Ok(Verdict { findings: vec![finding], kept, records })
+            Ok(Checked { members, filters, summary }) if members.is_empty() => {
+                let filters = filters.map(|why| (FindingKind::FiltersWrong, why));
+                let summary = summary.map(|why| (FindingKind::SummaryWrong, why));
+                let finding = |(kind, why): (FindingKind, tacho_chunk::Error)| {
+                    Finding::new(kind, place.clone(), why).key(self.named_words(named))
+                };
+                let findings = filters.into_iter().chain(summary).map(finding).collect();
+                let kept = with_new_front(&row, &split.chunk, &chunk);
+                Ok(Verdict { findings, kept, records })
             }
             found => {
                 let mut verdict = self.wrong_columns(place, named, &chunk, found);
@@ -138,11 +142,11 @@ impl Checker {
         };
         match chunk.check() {
             Err(_) => whole(""),
-            Ok(Checked { members, filters }) if members.is_empty() => {
-                let (kept, more) = match filters {
+            Ok(Checked { members, filters, summary }) if members.is_empty() => {
+                let (kept, more) = match filters.or(summary) {
                     None => (Some(row), "; the chunk in it is whole"),
                     Some(_) => {
-                        (with_new_filters(&row, &rest.chunk, chunk), "; the records of its chunk are whole")
+                        (with_new_front(&row, &rest.chunk, chunk), "; the records of its chunk are whole")
                     }
                 };
                 let finding = Finding::new(FindingKind::RowDamaged, place, why(more));
@@ -321,9 +325,9 @@ fn with_chunk(row: &Row, chunk: &[u8], new: &[u8]) -> Row {
     Row { value: value.into(), ..row.clone() }
 }
 
-/// The row with the same records and new filters. `bytes` is the chunk of the row.
-fn with_new_filters(row: &Row, bytes: &[u8], chunk: &Chunk<'_>) -> Option<Row> {
-    chunk.with_new_filters().ok().map(|new| with_chunk(row, bytes, &new))
+/// The row with the same records, new filters and a new summary. `bytes` is the chunk of the row.
+fn with_new_front(row: &Row, bytes: &[u8], chunk: &Chunk<'_>) -> Option<Row> {
+    chunk.with_new_front().ok().map(|new| with_chunk(row, bytes, &new))
 }
 
 /// A time as text.

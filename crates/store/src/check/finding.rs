@@ -102,6 +102,8 @@ kinds! {
         "restore the file from a backup, or use tacho repair to keep the rest"
     FiltersWrong "filters-wrong" Damage Nothing
         "nothing is lost, but searches by an id may miss the chunk: tacho repair writes its filters again"
+    SummaryWrong "summary-wrong" Damage Nothing
+        "nothing is lost, answers are computed from the calls: tacho repair writes the summary again"
     KeyWrong "key-wrong" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
     SeriesUnknown "series-unknown" Damage Records
@@ -126,6 +128,8 @@ kinds! {
         "compare with the senders: these bytes may have been acknowledged before a power failure"
     UnknownFile "unknown-file" Warning Nothing
         "remove it if you do not need it: Tachograph does not use it"
+    WritableByOthers "writable-by-others" Warning Nothing
+        "check its content, then chmod 600 it"
     Permission "permission" Warning Nothing
         "remove it when the server has started once: it permits opening although parts are missing"
     Unacknowledged "unacknowledged" Note Nothing

@@ -468,7 +468,10 @@ async fn a_damaged_row_is_reported(bench: Bench) -> Result<(), String> {
                     Err(damaged) => {
                         let key = (damaged.table, damaged.partition, damaged.clustering);
                         equal("key", &key, &(put.table, put.partition.clone(), put.clustering.clone()))?;
-                        equal(&format!("{how}: row {place} is damaged"), &(place <= flipped), &true)?;
+                        let what = format!(
+                            "{how}: row {place} was reported as damaged; was one of its bits flipped"
+                        );
+                        equal(&what, &(place <= flipped), &true)?;
                     }
                 }
             }

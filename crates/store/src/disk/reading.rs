@@ -71,6 +71,6 @@ mod tests {
         if file.read_cached(&mut again, 100).is_ok() {
             assert_eq!(again, bytes);
         }
-        assert!(file.read_cached(&mut again, 200).is_err(), "beyond the end");
+        assert!(file.read_cached(&mut again, 200).is_err(), "a read beyond the end must fail");
     }
 }

@@ -173,9 +173,13 @@ mod tests {
         assert_eq!(
             sizes(&jitter, &[8, 3, 50, 9]),
             [64, 6],
-            "irregular times are shared by as many members as possible"
+            "irregular times must be shared by as many members as possible"
         );
-        assert_eq!(sizes(&regular[..15], &[8, 3, 50, 9]), [64, 6], "few samples, too");
+        assert_eq!(
+            sizes(&regular[..15], &[8, 3, 50, 9]),
+            [64, 6],
+            "regular times of few samples must be shared in the same way"
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub enum Refusal {
     Bytes { max: usize },
     #[error("label {name:?} is new, and the limit of {max} names of labels is reached")]
     Names { name: String, max: usize },
-    #[error("label {name:?} has {values} values, at most {max} are allowed (new: {begins:?})")]
+    #[error("label {name:?} already has {values} values, at most {max} are allowed (new: {begins:?})")]
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
@@ -47,8 +47,8 @@ pub struct Admission<'a> {
     values: HashMap<&'a str, HashSet<&'a str>>,
     /// Memory of all admitted new series.
     bytes: usize,
-    /// Bytes of the canonical labels of the series checked so far. The journal record of the batch defines at most these, and
-    /// fewer if earlier records of its file define some of the series.
+    /// Bytes of the canonical labels of the series checked so far, and of known series. The journal record of the batch defines
+    /// at most these, and fewer if earlier records of its file define some of the series.
     pub(super) written: usize,
 }
 
@@ -56,7 +56,8 @@ pub struct Admission<'a> {
 const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {
-    pub fn new(index: &'a Index, bounds: Bounds) -> Self {
+    /// `written` are the bytes of other labels that the journal record of the batch may have to define.
+    pub fn new(index: &'a Index, bounds: Bounds, written: usize) -> Self {
         Self {
             index,
             bounds,
@@ -64,7 +65,7 @@ impl<'a> Admission<'a> {
             series: HashSet::new(),
             values: HashMap::new(),
             bytes: 0,
-            written: 0,
+            written,
         }
     }
 

@@ -5,7 +5,7 @@
 //!   pairs.rs      number of a pair -> name, value   labels.rs       series -> its labels
 //!   postings.rs   label, value -> numbers           select.rs       matchers -> numbers
 //!   bitmap.rs     sets of numbers in a selection    cardinality.rs  cost of labels
-//!   admission.rs  limits on new series
+//!   admission.rs  limits on new series              spellings.rs    text of a sender -> number
 //! ```
 //! The index is in memory. It is loaded from the Series table when a store is opened (`recover.rs`), and extended when a
 //! batch contains a new series (`commit.rs`).
@@ -19,6 +19,7 @@ mod numbers;
 mod pairs;
 mod postings;
 mod select;
+mod spellings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use groups::{Group, GroupNumber, Place};
 pub use labels::{SERIES_AT_ONCE, labels_of_all};
 pub use numbers::{Numbers, SeriesNumber, as_number, id_at};
 pub use select::{Unfound, find, select, select_any};
+pub use spellings::{Finder, Learned, Spellings, learn};
 
 use bitmap::Bitmap;
 use groups::Groups;
@@ -108,8 +110,9 @@ pub struct Index {
     /// Series of each kind, in the order of [`Kind::ALL`].
     kinds: [Bitmap; 3],
     counts: [usize; 3],
-    /// Estimated memory, bytes. Updated when series are added or removed.
+    /// Estimated memory without `spellings`, bytes. Updated when series are added or removed.
     bytes: usize,
+    spellings: Spellings,
 }
 
 /// Memory of a series with this number of labels, without new names and values.
@@ -124,8 +127,18 @@ impl Index {
     }
 
     /// Estimated memory of the index, bytes. [`Bounds::bytes_max`] limits it.
-    pub const fn bytes(&self) -> usize {
-        self.bytes
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.spellings.bytes()
+    }
+
+    /// The texts by which senders name the series of samples.
+    pub const fn spellings(&self) -> &Spellings {
+        &self.spellings
+    }
+
+    /// Whether the index has this series with samples.
+    pub fn has_samples(&self, number: SeriesNumber) -> bool {
+        self.series.get(number as usize).is_some_and(|series| series.kinds.has(Kind::Sample))
     }
 
     /// Number of series by kind, in the order of [`Kind::ALL`].
@@ -175,7 +188,9 @@ impl Index {
 
     /// Adds a series, or adds a kind to a known series. `id` must be the id of `labels`.
     pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Labels) -> SeriesNumber {
-        self.add_with(kind, id, |index| index.add_new(id, labels.iter()))
+        let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels.iter()));
+        self.add_kind(kind, number);
+        number
     }
 
     /// Like [`Index::add`], without making [`Labels`] of valid canonical bytes. A start needs no `Labels`.
@@ -183,28 +198,39 @@ impl Index {
     /// # Errors
     /// The bytes are not canonical labels.
     pub fn add_canonical(&mut self, kind: Kind, canonical: &[u8]) -> Result<SeriesNumber, LabelError> {
-        let mut pairs = Vec::with_capacity(PAIRS_USUAL);
-        let Some(id) = Labels::split_canonical(canonical, &mut pairs) else {
-            let labels = Labels::from_canonical(canonical)?;
-            return Ok(self.add(kind, labels.id(), &labels));
-        };
-        Ok(self.add_with(kind, id, |index| index.add_new(id, pairs.iter().copied())))
+        let number = self.add_without_kind(canonical)?;
+        self.add_kind(kind, number);
+        Ok(number)
     }
 
-    fn add_with(
-        &mut self,
-        kind: Kind,
-        id: SeriesId,
-        add_new: impl FnOnce(&mut Self) -> SeriesNumber,
-    ) -> SeriesNumber {
-        let number = self.number(id).unwrap_or_else(|| add_new(self));
+    /// Adds a series that has no records yet. Its kinds are added with its records, or [`Index::forget_unused`] removes it.
+    ///
+    /// # Errors
+    /// The bytes are not canonical labels.
+    pub fn add_without_kind(&mut self, canonical: &[u8]) -> Result<SeriesNumber, LabelError> {
+        let mut pairs = Vec::with_capacity(PAIRS_USUAL);
+        if let Some(id) = Labels::split_canonical(canonical, &mut pairs) {
+            return Ok(self.number(id).unwrap_or_else(|| self.add_new(id, pairs.iter().copied())));
+        }
+        let labels = Labels::from_canonical(canonical)?;
+        Ok(self.number(labels.id()).unwrap_or_else(|| self.add_new(labels.id(), labels.iter())))
+    }
+
+    /// Adds a kind to a series of the index.
+    pub fn add_kind(&mut self, kind: Kind, number: SeriesNumber) {
         let series = self.series_mut(number);
         if !series.kinds.has(kind) {
             series.kinds.add(kind);
             of_kind_mut(&mut self.kinds, kind).insert(number);
             *of_kind_mut(&mut self.counts, kind) += 1;
         }
-        number
+    }
+
+    /// Removes a series that has no records.
+    pub fn forget_unused(&mut self, number: SeriesNumber) {
+        if self.series(number).kinds == Kinds::default() && self.number(self.id(number)) == Some(number) {
+            self.forget(number);
+        }
     }
 
     fn add_new<'a>(
@@ -256,6 +282,9 @@ impl Index {
         series.persisted.take(kind);
         if series.kinds.has(kind) {
             series.kinds.take(kind);
+            if kind == Kind::Sample {
+                self.spellings.forget(number);
+            }
             of_kind_mut(&mut self.kinds, kind).take(number);
             *of_kind_mut(&mut self.counts, kind) -= 1;
             if self.series(number).kinds == Kinds::default() {

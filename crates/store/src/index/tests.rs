@@ -126,7 +126,7 @@ fn removed_series_are_not_found_and_may_return() {
     assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "")]).len(), 3);
     let costs = index.cardinality(1, 9);
     assert_eq!((costs.labels.len(), costs.series_total), (2, 3));
-    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number is not reused");
+    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number was reused");
     assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "x")]).len(), 1);
 
     assert_eq!(index.home(0), Some((0, 0)));
@@ -156,7 +156,7 @@ fn only_new_series_above_a_limit_are_refused() {
     let labels = |pairs: &[(&str, &str)]| Labels::new(pairs.iter().copied()).unwrap();
     let check = |bounds: Bounds, series: &[&[(&str, &str)]], expect: &[&str]| {
         let series: Vec<Labels> = series.iter().map(|pairs| labels(pairs)).collect();
-        let mut admission = Admission::new(&index, bounds);
+        let mut admission = Admission::new(&index, bounds, 0);
         let refused: Vec<String> =
             series.iter().filter_map(|labels| admission.admit(labels).err()).map(|e| e.to_string()).collect();
         assert_eq!(refused, expect, "{bounds:?}");
@@ -169,7 +169,7 @@ fn only_new_series_above_a_limit_are_refused() {
     check(
         bounds,
         &[&[("job", "c")], &[("job", "d")], &[("job", "a")], &[("job", "c"), ("zone", "x")]],
-        &["label \"job\" has 4 values, at most 4 are allowed (new: \"d\")"],
+        &["label \"job\" already has 4 values, at most 4 are allowed (new: \"d\")"],
     );
     check(
         bounds,
@@ -190,7 +190,10 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
         index.add(Kind::Sample, labels.id(), labels);
         sizes.push(index.bytes());
     }
-    assert!(sizes.is_sorted() && sizes[50] < 2_000 + 50 * 400 + 1_000, "a value is kept once: {sizes:?}");
+    assert!(
+        sizes.is_sorted() && sizes[50] < 2_000 + 50 * 400 + 1_000,
+        "the shared label value must be kept only once: {sizes:?}"
+    );
     assert_eq!(index.cardinality(1, 9).bytes, index.bytes());
     // The limit leaves 1,000 bytes. A new series with a new long label value exceeds it. A known series, a new series with short
     // labels, and a new series with a known long value do not.
@@ -199,7 +202,7 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
     let shares = labels(&[("__name__", "m9"), ("path", &long)]);
     let bounds =
         Bounds { series_max: 99, label_names_max: 9, label_values_max: 99, bytes_max: index.bytes() + 1_000 };
-    let mut admission = Admission::new(&index, bounds);
+    let mut admission = Admission::new(&index, bounds, 0);
     assert_eq!(admission.admit(&other), Err(Refusal::Bytes { max: bounds.bytes_max }));
     assert_eq!(
         [&known, &short, &shares, &other].map(|l| admission.admit(l).is_ok()),
@@ -260,7 +263,7 @@ fn further_series_are_refused_when_the_labels_of_a_batch_exceed_the_limit() {
     let series: Vec<Labels> = (0..9).map(|n| Labels::new([("__name__", format!("m{n}"))]).unwrap()).collect();
     let bounds = Bounds { series_max: 99, label_names_max: 99, label_values_max: 99, bytes_max: 1 << 30 };
     let index = Index::default();
-    let mut admission = Admission::new(&index, bounds);
+    let mut admission = Admission::new(&index, bounds, 0);
     admission.written = DEFINITIONS_BYTES_MAX - 3 * series[0].canonical_bytes();
     let admitted: Vec<_> = series.iter().map(|labels| admission.admit(labels)).collect();
     assert!(admitted[..3].iter().all(Result::is_ok));

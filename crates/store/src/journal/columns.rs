@@ -139,17 +139,18 @@ fn put_times(out: &mut Vec<u8>, at: &[Timestamp]) {
 /// Reads a block after its tag. Passes the number and the samples of each series to the callback.
 pub fn read(
     cursor: &mut Cursor<'_>,
-    mut each: impl FnMut(u64, Vec<Sample>, &Cursor<'_>) -> Result<(), Malformed>,
+    mut each: impl FnMut(u64, &[Sample], &Cursor<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     // Each value takes at least one byte. So more times than remaining bytes are refused, before memory is allocated.
     let count = cursor.count(1, "number of times")?;
     let at = read_times(cursor, count)?;
-    let mut next = 0i64;
+    let (mut next, mut samples) = (0i64, Vec::with_capacity(at.len()));
     for _ in 0..cursor.count(3, "number of columns")? {
         let number = next.wrapping_add(cursor.zigzag("series number")?);
         next = number.wrapping_add(1);
-        let samples = read_column(cursor, &at)?;
-        each(number.cast_unsigned(), samples, cursor)?;
+        samples.clear();
+        read_column(cursor, &at, &mut samples)?;
+        each(number.cast_unsigned(), &samples, cursor)?;
     }
     Ok(())
 }
@@ -171,37 +172,41 @@ fn read_times(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<Timestamp>, M
     Ok(at)
 }
 
-fn read_column(cursor: &mut Cursor<'_>, at: &[Timestamp]) -> Result<Vec<Sample>, Malformed> {
+fn read_column(
+    cursor: &mut Cursor<'_>,
+    at: &[Timestamp],
+    samples: &mut Vec<Sample>,
+) -> Result<(), Malformed> {
     let form = cursor.byte("form of a column")?;
     let value_type = ValueType::from_byte(form & FORM_TYPE_MASK).ok_or(cursor.malformed("value type"))?;
     match form >> FORM_CODING_SHIFT {
         CODING_RAW => {
             let (words, _) = cursor.bytes(at.len() * 8, "values")?.as_chunks::<8>();
             let value = |word: &[u8; 8]| raw_value(u64::from_le_bytes(*word), value_type);
-            Ok(at.iter().zip(words).map(|(at, word)| Sample { at: *at, value: value(word) }).collect())
+            samples.extend(at.iter().zip(words).map(|(at, word)| Sample { at: *at, value: value(word) }));
+            Ok(())
         }
-        1 => read_differences(cursor, at, value_type, |[byte]: [u8; 1]| byte.into()),
-        2 => read_differences(cursor, at, value_type, |bytes| u16::from_le_bytes(bytes).into()),
-        3 => read_differences(cursor, at, value_type, |bytes| u32::from_le_bytes(bytes).into()),
+        1 => read_differences(cursor, (at, samples), value_type, |[byte]: [u8; 1]| byte.into()),
+        2 => read_differences(cursor, (at, samples), value_type, |bytes| u16::from_le_bytes(bytes).into()),
+        3 => read_differences(cursor, (at, samples), value_type, |bytes| u32::from_le_bytes(bytes).into()),
         _ => Err(cursor.malformed("form of a column")),
     }
 }
 
 fn read_differences<const N: usize>(
     cursor: &mut Cursor<'_>,
-    at: &[Timestamp],
+    (at, samples): (&[Timestamp], &mut Vec<Sample>),
     value_type: ValueType,
     difference: impl Fn([u8; N]) -> u64,
-) -> Result<Vec<Sample>, Malformed> {
+) -> Result<(), Malformed> {
     let mut word = cursor.zigzag("first value")?;
     let (differences, _) = cursor.bytes(at.len().saturating_sub(1) * N, "values")?.as_chunks::<N>();
-    let mut samples = Vec::with_capacity(at.len());
     let mut rest = differences.iter();
     for at in at {
         samples.push(Sample { at: *at, value: value(word, value_type) });
         word = word.wrapping_add(rest.next().map_or(0, |bytes| unzigzag(difference(*bytes))));
     }
-    Ok(samples)
+    Ok(())
 }
 
 const fn raw_value(bits: u64, value_type: ValueType) -> Value {

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tacho_model::{
-    Attribute, AttributeValue, Batch, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries,
-    Families, Labels, Operation, OperationKind, Sample, SampleSeries, Segment, SpanId, TraceId, Value,
-    ValueType,
+    Attribute, AttributeValue, Body, Carried, Entry, EntrySeries, Event, EventKind, ExecutionSeries,
+    Operation, OperationKind, Sample, Segment, SpanId, TraceId, Value, ValueType,
 };
 
 use super::columns;
+use super::define::{Define, Records};
 use super::format::{
     BLOCK_COLUMNS, BLOCK_ENTRIES, BLOCK_EXECUTIONS, BLOCK_SAMPLES, BODY_BYTES, BODY_TEXT, CODE_ENTER,
     CODE_EXIT, CODE_EXIT_FAILED, DEFINITIONS_BYTES_MAX, DEFINITIONS_KEPT_BYTES_MAX, FLAG_FRAMES, FLAG_ORIGIN,
@@ -24,10 +24,10 @@ type Table<T> = Vec<Option<T>>;
 
 /// State of one file: the definitions of all records read so far.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct Decoder<D: Define> {
     version: u16,
-    series: Table<Arc<Labels>>,
-    families: Families,
+    defines: D,
+    series: Table<D::Series>,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
     /// Limit on further missing definitions: the number of lost bytes minus the definitions found missing so far, because
@@ -49,11 +49,23 @@ pub fn repeats(payload: &[u8]) -> bool {
     payload.first().is_some_and(|flags| flags & FLAG_REPEATS != 0)
 }
 
-impl Decoder {
-    /// A decoder for a file of this version.
+#[cfg(test)]
+impl Decoder<super::define::Labelled> {
+    /// A decoder for a file of this version, whose batches have the labels of their series.
     pub fn new(version: u16) -> Self {
-        let (series, families, operations, texts) = Default::default();
-        Self { version, series, families, operations, texts, missing_max: 0, lost: false }
+        Self::with(version, super::define::Labelled::default())
+    }
+}
+
+impl<D: Define> Decoder<D> {
+    pub fn with(version: u16, defines: D) -> Self {
+        let (series, operations, texts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { version, defines, series, operations, texts, missing_max: 0, lost: false }
+    }
+
+    /// What the definitions of the file have left.
+    pub fn into_defines(self) -> D {
+        self.defines
     }
 
     /// Notes that this many bytes of the file could not be read. Definitions in them are missing.
@@ -76,26 +88,26 @@ impl Decoder {
     pub fn decode(&mut self, payload: &[u8]) -> Result<Arrival, Malformed> {
         let (mut cursor, origin) = front(self.version, payload)?;
         self.define(&mut cursor)?;
-        let mut batch = Batch::default();
+        let mut records = Records::default();
         while !cursor.is_empty() {
             match cursor.byte("tag")? {
-                BLOCK_COLUMNS => self.columns(&mut cursor, &mut batch.samples)?,
-                BLOCK_SAMPLES => self.samples(&mut cursor, &mut batch.samples)?,
-                BLOCK_ENTRIES => batch.entries.push(self.entries(&mut cursor)?),
-                BLOCK_EXECUTIONS => batch.executions.push(self.executions(&mut cursor)?),
+                BLOCK_COLUMNS => self.columns(&mut cursor, &mut records)?,
+                BLOCK_SAMPLES => self.samples(&mut cursor, &mut records)?,
+                BLOCK_ENTRIES => records.batch.entries.push(self.entries(&mut cursor)?),
+                BLOCK_EXECUTIONS => records.batch.executions.push(self.executions(&mut cursor)?),
                 _ => return Err(cursor.malformed("tag of a block")),
             }
         }
-        Ok(Arrival::new(Arc::new(batch), origin))
+        Ok(Arrival::replayed(records.batch, records.known, origin))
     }
 
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let mut labels =
             LabelsReader { whole: self.version <= VERSION_WHOLE_LABELS, ..LabelsReader::default() };
-        let families = &mut self.families;
+        let defines = &mut self.defines;
         let mut missing = Missing { max: &mut self.missing_max, again: self.lost };
         let missing = &mut missing;
-        define(cursor, &mut self.series, missing, |cursor| labels.read(families, cursor))?;
+        define(cursor, &mut self.series, missing, |cursor| labels.read(defines, cursor))?;
         define(cursor, &mut self.operations, missing, |cursor| {
             let kind = OperationKind::from_byte(cursor.byte("operation kind")?);
             let kind = kind.ok_or(cursor.malformed("operation kind"))?;
@@ -105,18 +117,18 @@ impl Decoder {
         if self.texts.len() > TEXTS_MAX { Err(cursor.malformed("number of texts")) } else { Ok(()) }
     }
 
-    fn known_series(&self, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
+    fn known_series(&self, cursor: &mut Cursor<'_>) -> Result<D::Series, Malformed> {
         let number = cursor.varint("series number")?;
         self.series_of(number, cursor)
     }
 
-    fn series_of(&self, number: u64, cursor: &Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
+    fn series_of(&self, number: u64, cursor: &Cursor<'_>) -> Result<D::Series, Malformed> {
         lookup(&self.series, number).cloned().ok_or(cursor.malformed("series number (not defined)"))
     }
 
     /// Consecutive blocks of one series form one series of samples with different types.
-    fn samples(&self, cursor: &mut Cursor<'_>, all: &mut Vec<SampleSeries>) -> Result<(), Malformed> {
-        let labels = self.known_series(cursor)?;
+    fn samples(&self, cursor: &mut Cursor<'_>, records: &mut Records) -> Result<(), Malformed> {
+        let series = self.known_series(cursor)?;
         let value_type = ValueType::from_byte(cursor.byte("value type")?);
         let value_type = value_type.ok_or(cursor.malformed("value type"))?;
         let count = cursor.count(2, "number of samples")?;
@@ -131,19 +143,19 @@ impl Decoder {
             };
             samples.push(Sample { at, value });
         }
-        add_samples(all, labels, samples);
+        self.defines.add(records, series, &samples);
         Ok(())
     }
 
-    fn columns(&self, cursor: &mut Cursor<'_>, all: &mut Vec<SampleSeries>) -> Result<(), Malformed> {
+    fn columns(&self, cursor: &mut Cursor<'_>, records: &mut Records) -> Result<(), Malformed> {
         columns::read(cursor, |number, samples, cursor| {
-            add_samples(all, self.series_of(number, cursor)?, samples);
+            self.defines.add(records, self.series_of(number, cursor)?, samples);
             Ok(())
         })
     }
 
     fn entries(&self, cursor: &mut Cursor<'_>) -> Result<EntrySeries, Malformed> {
-        let labels = self.known_series(cursor)?;
+        let labels = self.defines.labels(&self.known_series(cursor)?);
         let count = cursor.count(3, "number of entries")?;
         let mut at = 0i64;
         let mut entries = Vec::with_capacity(count);
@@ -160,7 +172,7 @@ impl Decoder {
     }
 
     fn executions(&self, cursor: &mut Cursor<'_>) -> Result<ExecutionSeries, Malformed> {
-        let labels = self.known_series(cursor)?;
+        let labels = self.defines.labels(&self.known_series(cursor)?);
         let count = cursor.count(30, "number of segments")?;
         let mut before = 0i64;
         let mut operations =
@@ -268,13 +280,6 @@ fn front(version: u16, payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), M
     Ok((cursor, origin))
 }
 
-fn add_samples(all: &mut Vec<SampleSeries>, labels: Arc<Labels>, mut samples: Vec<Sample>) {
-    match all.last_mut() {
-        Some(last) if Arc::ptr_eq(&last.labels, &labels) => last.samples.append(&mut samples),
-        _ => all.push(SampleSeries { labels, samples }),
-    }
-}
-
 /// Reads the labels that one record defines.
 #[derive(Default)]
 struct LabelsReader {
@@ -289,7 +294,7 @@ struct LabelsReader {
 }
 
 impl LabelsReader {
-    fn read(&mut self, families: &mut Families, cursor: &mut Cursor<'_>) -> Result<Arc<Labels>, Malformed> {
+    fn read<D: Define>(&mut self, defines: &mut D, cursor: &mut Cursor<'_>) -> Result<D::Series, Malformed> {
         if self.whole {
             self.last = cursor.string("labels")?.to_vec();
         } else {
@@ -310,12 +315,12 @@ impl LabelsReader {
                 return Err(malformed);
             }
         }
-        let labels = families.read(&self.last).map_err(|_| cursor.malformed("labels"))?;
-        self.bytes += labels.own_bytes();
+        let (series, bytes) = defines.define(&self.last).map_err(|_| cursor.malformed("labels"))?;
+        self.bytes += bytes;
         if !self.whole && self.bytes > DEFINITIONS_KEPT_BYTES_MAX {
             return Err(cursor.malformed("shared labels"));
         }
-        Ok(Arc::new(labels))
+        Ok(series)
     }
 }
 

@@ -24,6 +24,7 @@ use super::format::{
 use super::series::SeriesTable;
 use crate::arrival::Arrival;
 use crate::coding::{put_string, put_varint, put_zigzag};
+use crate::index::Index;
 use crate::{Error, Result};
 
 /// Numbers of the definitions of one kind in one file, and the new definitions of the current record.
@@ -148,13 +149,25 @@ impl Encoder {
         self.latest.take_if(|defined| !defined.after.is_within(&mark));
     }
 
-    /// Appends the record to `out`. `synced` is the number of bytes of the file that are on disk.
+    /// Appends the record of an arrival without known series to `out`. See [`Encoder::encode_known`].
+    pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.encode_known(arrival, &Index::default(), synced, out)
+    }
+
+    /// Appends the record to `out`. `index` has the labels of the known series. `synced` is the number of bytes of the file that
+    /// are on disk.
     ///
     /// # Errors
     /// `Invalid` if the new labels or the record are above a limit. Nothing is appended.
-    pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
+    pub fn encode_known(
+        &mut self,
+        arrival: &Arrival,
+        index: &Index,
+        synced: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let mark = self.mark();
-        self.put_blocks(arrival);
+        self.put_blocks(arrival, index);
         let labels_bytes = self.series.labels_bytes();
         if labels_bytes > DEFINITIONS_BYTES_MAX {
             let message =
@@ -198,14 +211,15 @@ impl Encoder {
         Ok(())
     }
 
-    fn put_blocks(&mut self, arrival: &Arrival) {
+    fn put_blocks(&mut self, arrival: &Arrival, index: &Index) {
         self.blocks.clear();
+        for (known, samples) in arrival.known().iter() {
+            let number = self.series.number(index.id(known), || index.labels_of(known));
+            self.put_samples(number, samples);
+        }
         for (id, series) in arrival.samples() {
             let number = self.series_number(id, &series.labels);
-            if !self.columns.add(&mut self.blocks, number, &series.samples) {
-                self.columns.end(&mut self.blocks);
-                put_samples(&mut self.blocks, number, &series.samples);
-            }
+            self.put_samples(number, &series.samples);
         }
         self.columns.end(&mut self.blocks);
         for (id, series) in arrival.entries() {
@@ -218,8 +232,15 @@ impl Encoder {
         }
     }
 
-    fn series_number(&mut self, id: SeriesId, labels: &Labels) -> u64 {
-        self.series.number(id, labels)
+    fn series_number(&mut self, id: SeriesId, labels: &Arc<Labels>) -> u64 {
+        self.series.number(id, || labels.clone())
+    }
+
+    fn put_samples(&mut self, series_number: u64, samples: &[Sample]) {
+        if !self.columns.add(&mut self.blocks, series_number, samples) {
+            self.columns.end(&mut self.blocks);
+            put_mixed(&mut self.blocks, series_number, samples);
+        }
     }
 
     fn put_executions(&mut self, series_number: u64, series: &ExecutionSeries) {
@@ -316,7 +337,7 @@ impl Encoder {
 }
 
 /// Writes the samples of a series with values of several types: one block for each run of one type.
-fn put_samples(out: &mut Vec<u8>, series: u64, samples: &[Sample]) {
+fn put_mixed(out: &mut Vec<u8>, series: u64, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
         let Some(first) = run.first() else { continue };
         out.push(BLOCK_SAMPLES);

@@ -106,7 +106,7 @@ mod tests {
             let lack = Lack { lost, begun };
             let text = lack.encode(5_000);
             assert_eq!(Lack::decode(&text, 5_000), Some(lack));
-            assert_eq!(Lack::decode(&text, 5_001), None, "a lack file of another journal");
+            assert_eq!(Lack::decode(&text, 5_001), None, "a lack file of another journal was accepted");
             for at in 0..text.len() {
                 assert_eq!(Lack::decode(&text[..at], 5_000), None, "cut at {at}");
                 let mut damaged = text.clone().into_bytes();

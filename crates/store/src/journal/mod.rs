@@ -7,6 +7,7 @@
 
 mod columns;
 mod decode;
+mod define;
 mod encode;
 pub mod format;
 mod front;
@@ -20,9 +21,10 @@ mod set_aside;
 mod tests;
 mod writer;
 
+pub use define::Numbered;
 pub use encode::Encoder;
 pub use front::Front;
 pub use lack::{Lack, is_lack};
-pub use reader::{Contents, Found, list, read, read_bytes, read_front, refuse_newer};
+pub use reader::{Contents, Found, list, read, read_bytes, read_front, read_numbered, refuse_newer};
 pub use set_aside::{QUARANTINE, lost_in, quarantined, set_aside};
 pub use writer::{Failure, Writer};

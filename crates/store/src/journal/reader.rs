@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::decode::{Decoder, repeats};
+use super::define::{Define, Labelled, Numbered};
 use super::format::{
     HEADERS_BYTES_MAX, Header, MARK_BYTES, RECORD_HEAD_BYTES, RECORD_MAGIC, VERSION_SINGLE, claimed_bytes,
     decode_one, file_generation, mark, take_mark, take_record,
@@ -50,6 +51,22 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// The state before the first record.
+    fn begin(front: &Front, bytes: &[u8]) -> Self {
+        Self {
+            header: front.header().cloned(),
+            never_begun: false,
+            records: 0,
+            damaged: Vec::new(),
+            harmless: Vec::new(),
+            lost: Lost::default(),
+            length: 0,
+            proven: 0,
+            torn: bytes.len() as u64,
+            doubtful: false,
+        }
+    }
+
     /// Whether the damaged place at this offset is one of the two headers. The other one has the same content.
     pub const fn is_one_header(&self, offset: u64) -> bool {
         offset == 0 && self.header.is_some()
@@ -124,25 +141,36 @@ pub fn read(disk: &dyn Disk, path: &Path, each: impl FnMut(Arrival)) -> Result<C
     read_bytes(&bytes, path, each)
 }
 
+/// Like [`read`], for a start: adds the series to the index, and passes on their samples with the numbers of the series.
+pub fn read_numbered(
+    disk: &dyn Disk,
+    path: &Path,
+    numbered: Numbered,
+    each: impl FnMut(Arrival),
+) -> Result<Contents> {
+    let bytes = disk.read(path).map_err(|e| Error::io("read journal", path, e))?;
+    let (contents, numbered) = read_with(&bytes, path, numbered, each)?;
+    numbered.remove_unused();
+    Ok(contents)
+}
+
 /// Reads the content of the file at `path`. Passes its batches to `each`, in order.
-pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
+pub fn read_bytes(bytes: &[u8], path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
+    read_with(bytes, path, Labelled::default(), each).map(|(contents, _)| contents)
+}
+
+fn read_with<D: Define>(
+    bytes: &[u8],
+    path: &Path,
+    defines: D,
+    mut each: impl FnMut(Arrival),
+) -> Result<(Contents, D)> {
     let front = Front::decode(bytes, path)?;
-    let mut contents = Contents {
-        header: front.header().cloned(),
-        never_begun: false,
-        records: 0,
-        damaged: Vec::new(),
-        harmless: Vec::new(),
-        lost: Lost::default(),
-        length: 0,
-        proven: 0,
-        torn: bytes.len() as u64,
-        doubtful: false,
-    };
+    let mut contents = Contents::begin(&front, bytes);
     let (version, from) = match front {
         Front::Unborn => {
             contents.never_begun = true;
-            return Ok(contents);
+            return Ok((contents, defines));
         }
         Front::Sound { version, bytes, .. } => (version, bytes),
         Front::Damaged { version, bytes, why, .. } => {
@@ -150,7 +178,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
             (version, bytes)
         }
     };
-    let mut decoder = Decoder::new(version);
+    let mut decoder = Decoder::with(version, defines);
     if contents.header.is_none() {
         contents.lost.add(from);
         decoder.lost(from);
@@ -192,7 +220,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     contents.length = end as u64;
     contents.torn = (bytes.len() - end) as u64;
     contents.doubtful = is_doubtful(bytes.get(end..).unwrap_or_default());
-    Ok(contents)
+    Ok((contents, decoder.into_defines()))
 }
 
 /// A range of a journal file.
@@ -283,7 +311,7 @@ fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
 }
 
 /// After a loss, reads all readable definitions first, because later records repeat the definitions of lost ones.
-fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
+fn learn<D: Define>(decoder: &mut Decoder<D>, bytes: &[u8], steps: &[Step]) {
     if !steps.iter().any(|step| matches!(step, Step::Damaged(_))) && !decoder.has_lost() {
         return;
     }

@@ -16,7 +16,7 @@ const LONG: usize = 10;
 const SAMPLE: usize = LONG + 8;
 pub const SAMPLE_MAX: usize = 2 + 4 * LONG;
 /// The definition of a series without its labels, and the heads of its block and its column.
-const SERIES: usize = 64;
+pub const SERIES: usize = 64;
 
 /// A series without its records.
 pub fn of_series(labels: &Labels) -> usize {
@@ -78,12 +78,14 @@ mod tests {
         Arc::new(Labels::new([("__name__", &*number), ("a", &*number.repeat(100))]).unwrap())
     }
 
-    /// Checks that the batch takes no more than its bound, and more than a third of it.
+    /// Checks that the record takes more than a third of the bound of the batch, and at most the bound and the rest that
+    /// [`BATCH_COST_MAX`] leaves.
     fn check(batch: Batch) {
         let arrival = Arrival::new(Arc::new(batch), None);
         let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);
         Encoder::default().encode(&arrival, u64::MAX, &mut out).unwrap();
         let rest = RECORD_BYTES_MAX - BATCH_COST_MAX;
+        assert!(bound <= Cost::of(&arrival).record);
         assert!(out.len() <= bound + rest && out.len() > bound / 3, "{} bytes, bound {bound}", out.len());
     }
 
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn no_batch_takes_more_than_its_bound() {
+    fn a_batch_takes_at_most_its_bound() {
         let far = |n: i64| Sample { at: at(n), value: Value::F64((n as f64).sqrt()) };
         let mixed = |n: i64| match n % 2 {
             0 => Sample { at: at(n), value: Value::I64(i64::MIN) },
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_calls_take_more_than_their_bound() {
+    fn calls_take_at_most_their_bound() {
         let operations = |_| Operation { kind: OperationKind::Method, name: "o".repeat(200).into() };
         let segment = |n: u64| Segment {
             trace: TraceId(n.into()),

@@ -1,7 +1,10 @@
 //! Numbers and definitions of the series in one journal file, kept by its encoder.
 //!
-//! This folder and `index/` use each other. This file uses the hash table of the index to find the number of a series.
+//! This folder and `index/` use each other. This file uses the hash table of the index to find the number of a series, and
+//! `encode.rs` the labels of known series.
 //! `index/admission.rs` refuses labels beyond the limit of one journal record.
+
+use std::sync::Arc;
 
 use tacho_model::{Labels, SeriesId};
 
@@ -33,7 +36,8 @@ impl SeriesTable {
         self.labels_bytes
     }
 
-    pub fn number(&mut self, id: SeriesId, labels: &Labels) -> u64 {
+    /// The number of a series. Asks for the labels if the file does not define the series yet.
+    pub fn number(&mut self, id: SeriesId, labels: impl FnOnce() -> Arc<Labels>) -> u64 {
         let guess = self.before + 1;
         if self.ids.get(guess) == Some(&id) {
             self.before = guess;
@@ -42,7 +46,7 @@ impl SeriesTable {
         let Self { ids, numbers, .. } = self;
         let number = match numbers.find(id, |number| id_at(ids, number)) {
             Some(known) => known as usize,
-            None => self.define(id, labels),
+            None => self.define(id, &labels()),
         };
         self.before = number;
         number as u64

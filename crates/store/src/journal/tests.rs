@@ -292,7 +292,7 @@ fn shared_labels_cannot_expand_a_small_record_to_a_huge_one() {
     let error = Decoder::new(VERSION).decode(&payload).unwrap_err();
     assert!(error.to_string().contains("shared labels"), "{error}");
     let hostile = [0, 48, 0, 1, 200, 1, 0, 0, 0, 0, 0, 0];
-    assert!(Decoder::new(VERSION).decode(&hostile).is_err(), "shares bytes that do not exist");
+    assert!(Decoder::new(VERSION).decode(&hostile).is_err(), "labels that share missing bytes were accepted");
 }
 
 #[test]

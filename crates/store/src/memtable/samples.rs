@@ -549,7 +549,7 @@ mod tests {
             assert!(now - before <= 2, "{} series at scrape {scrape}", now - before);
             before = now;
         }
-        assert_eq!(before, SERIES as usize, "no series has more shared samples than the limit");
+        assert_eq!(before, SERIES as usize, "series above the limit of shared samples must be packed");
     }
 
     #[test]

@@ -150,8 +150,8 @@ mod tests {
         let mut times = SharedTimes::default();
         let taken = (0..1_000_000).take_while(|at| times.follow(ROOT, *at).is_some()).count();
         assert!((NODES_FREE..=2 * NODES_FREE).contains(&taken), "{taken}");
-        assert!(times.follow(ROOT, 5).is_some(), "known lists are still found");
+        assert!(times.follow(ROOT, 5).is_some(), "a known list was not found");
         (0..2 * NODES_FREE).for_each(|_| _ = times.follow(ROOT, 5));
-        assert!(times.follow(ROOT, 1_000_000).is_some(), "shared times permit new ones");
+        assert!(times.follow(ROOT, 1_000_000).is_some(), "shared times must permit new ones");
     }
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use tacho_chunk::Chunk;
+use tacho_chunk::{CallSummary, Chunk, Header};
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
 use super::Reader;
 use crate::damage::{Damage, Damages};
-use crate::driver::{Cut, Damaged, Row, Scan, Scanned};
+use crate::driver::{Cut, Damaged, Parts, Row, Scan, Scanned};
 use crate::group::resent::Overhang;
 use crate::group::row::{Remains, Replacement, Split, remains, replacement_bytes, split_value};
 use crate::keys::{ChunkKey, Span, chunk_row_scan, chunk_scan, spans};
@@ -182,22 +182,93 @@ const FRONTS: usize = 64;
 /// `is_needed` accepts them. Rows without a readable front are needed.
 pub async fn each_needed(
     reader: &Reader,
-    (kind, partition): (Kind, SeriesId),
+    place: (Kind, SeriesId),
     range: TimeRange,
     snapshot: &Snapshot,
     is_needed: impl Fn(&ChunkKey, &Chunk<'_>) -> bool,
     mut each: impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
-    let (mut keys, mut needed) = (Vec::new(), Vec::new());
+    let is_row_needed = |row: &Found| {
+        let front = Chunk::open_front(&row.chunk, row.whole);
+        row.damaged.is_some() || row.counts() && front.map_or(true, |front| is_needed(&row.key, &front))
+    };
+    let rows = fronts(reader, place, (range, Arc::new(front)), snapshot, is_row_needed).await?;
+    let needed = rows.into_iter().filter(|(_, is_needed)| *is_needed).map(|(key, _)| key);
+    each_of(reader, place, needed.collect(), snapshot, &mut each).await
+}
+
+/// How a reader that accepts summaries uses a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Nothing,
+    /// If there is no usable summary, its calls.
+    Summary,
+    Calls,
+}
+
+/// Like [`each_live`], for chunks with summaries. Reads the header of each chunk first, which decides on its `usage`, then the
+/// summaries, and at last the whole rows of which `accepts` does not take the summary. `accepts` gets a text about each damaged
+/// summary.
+pub async fn each_unsummarized(
+    reader: &Reader,
+    place: (Kind, SeriesId),
+    range: TimeRange,
+    snapshot: &Snapshot,
+    usage: impl Fn(&ChunkKey, &Header) -> Use,
+    accepts: impl Fn(Result<&CallSummary, String>) -> bool,
+    mut each: impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let usage_of_row = |row: &Found| match Chunk::open_header(&row.chunk, row.whole) {
+        Ok(header) if row.damaged.is_none() => usage(&row.key, &header),
+        _ if row.counts() => Use::Calls,
+        _ => Use::Nothing,
+    };
+    let rows = fronts(reader, place, (range, Arc::new(head)), snapshot, usage_of_row).await?;
+    let mut needed: Vec<ChunkKey> =
+        rows.iter().filter(|(_, usage)| *usage == Use::Calls).map(|(key, _)| *key).collect();
+    let summed: Vec<ChunkKey> =
+        rows.into_iter().filter(|(_, usage)| *usage == Use::Summary).map(|(key, _)| key).collect();
+    for keys in summed.chunks(FRONTS) {
+        let scans = keys.iter().map(|key| chunk_row_scan(place.0, place.1, key)).collect();
+        let rows = reader.driver.read_parts(scans, Arc::new(summary)).await?;
+        for (key, row) in keys.iter().zip(rows) {
+            let found = row.into_iter().next().map(|row| Found::of(row, snapshot)).transpose()?.flatten();
+            let Some((row, ..)) = found else { continue };
+            let is_used = match Chunk::open_summary(&row.chunk, row.whole) {
+                _ if row.damaged.is_some() => false,
+                Ok(Some(summary)) => accepts(Ok(&summary)),
+                Ok(None) => false,
+                Err(error) => accepts(Err(summary_words(place, key, &error))),
+            };
+            if !is_used {
+                needed.push(*key);
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    each_of(reader, place, needed, snapshot, &mut each).await
+}
+
+/// Names a damaged summary.
+fn summary_words((kind, partition): (Kind, SeriesId), key: &ChunkKey, error: &tacho_chunk::Error) -> String {
+    let (start, generation) = (key.start, key.generation);
+    format!("{error} (kind {}, partition {partition}, start {start}, generation {generation})", kind.name())
+}
+
+/// The rows of a partition that no other row replaces, with the answer of `decide` to the selected parts of each.
+async fn fronts<T>(
+    reader: &Reader,
+    (kind, partition): (Kind, SeriesId),
+    (range, parts): (TimeRange, Parts),
+    snapshot: &Snapshot,
+    decide: impl Fn(&Found) -> T,
+) -> Result<Vec<(ChunkKey, T)>> {
+    let (mut keys, mut decided) = (Vec::new(), Vec::new());
     for span in spans(kind) {
         let mut scan = Scan { limit: Some(FRONTS), ..chunk_scan(kind, partition, *span, range) };
         loop {
-            let rows = reader
-                .driver
-                .read_parts(vec![scan.clone()], Arc::new(front))
-                .await?
-                .pop()
-                .unwrap_or_default();
+            let rows =
+                reader.driver.read_parts(vec![scan.clone()], parts.clone()).await?.pop().unwrap_or_default();
             let Some(Ok(Cut { row: Row { clustering, .. }, .. }) | Err(Damaged { clustering, .. })) =
                 rows.last()
             else {
@@ -207,11 +278,7 @@ pub async fn each_needed(
             let is_last = rows.len() < FRONTS;
             for row in rows {
                 let Some((row, replacement, merge)) = Found::of(row, snapshot)? else { continue };
-                let front = Chunk::open_front(&row.chunk, row.whole);
-                let is_front_needed = |chunk: &Chunk<'_>| is_needed(&row.key, chunk);
-                needed.push(
-                    row.damaged.is_some() || row.counts() && front.as_ref().map_or(true, is_front_needed),
-                );
+                decided.push(decide(&row));
                 keys.push((row.key, replacement, merge));
             }
             if is_last {
@@ -220,11 +287,20 @@ pub async fn each_needed(
         }
     }
     let alive = alive(&keys);
-    for (((key, ..), needed), alive) in keys.iter().zip(needed).zip(alive) {
-        if !(needed && alive) {
-            continue;
-        }
-        let scan = chunk_row_scan(kind, partition, key);
+    let rows = keys.into_iter().map(|(key, ..)| key).zip(decided).zip(alive);
+    Ok(rows.filter(|(_, alive)| *alive).map(|(row, _)| row).collect())
+}
+
+/// Reads whole rows, one after the other.
+async fn each_of(
+    reader: &Reader,
+    (kind, partition): (Kind, SeriesId),
+    keys: Vec<ChunkKey>,
+    snapshot: &Snapshot,
+    each: &mut impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    for key in keys {
+        let scan = chunk_row_scan(kind, partition, &key);
         for row in reader.driver.read(vec![scan]).await?.pop().unwrap_or_default() {
             let found = Found::of(row.map(Cut::from), snapshot)?;
             found.filter(|(row, ..)| row.counts()).map_or(Ok(()), |(row, ..)| each(row))?;
@@ -241,6 +317,24 @@ fn front(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
     let front = Chunk::front_bytes(value.get(before..)?)?;
     let end = before.checked_add(front)?;
     Some(std::iter::once(0..end).collect())
+}
+
+/// The header of a chunk, with the prefix of its row.
+fn head(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
+    let before = replacement_bytes(value)?;
+    let header = Chunk::summary_parts(value.get(before..)?)?.into_iter().next()?;
+    Some(std::iter::once(0..before.checked_add(header.end)?).collect())
+}
+
+/// The header and the summary of a chunk, with the prefix of its row.
+fn summary(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
+    let before = replacement_bytes(value)?;
+    let parts = Chunk::summary_parts(value.get(before..)?)?.into_iter();
+    let mut parts: Vec<Range<usize>> = parts
+        .map(|part| Some(part.start.checked_add(before)?..part.end.checked_add(before)?))
+        .collect::<Option<_>>()?;
+    parts.first_mut()?.start = 0;
+    Some(parts)
 }
 
 fn hand_out(

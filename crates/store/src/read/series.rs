@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
-use tacho_chunk::{AttributeData, Chunk, ExecutionBlock, REQUEST_ID};
+use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, Header, REQUEST_ID};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
-use super::rows::{Found, Lost, each_live, each_needed};
+use super::rows::{Found, Lost, Use, each_live, each_needed, each_unsummarized};
 use super::{Reader, read_memory, take_room};
 use crate::Result;
 use crate::damage::{Damages, Read};
@@ -58,6 +58,9 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 #[derive(Clone, Copy)]
 pub enum Needed<'a> {
     All,
+    /// All, except those of stored chunks with a summary that the function takes. It is called for the summary of each chunk
+    /// that is wholly in the range and has no masked records, and for a text about each damaged summary.
+    Unsummarized(&'a (dyn Fn(Result<&CallSummary, String>) -> bool + Sync)),
     /// Those with a segment of an accepted trace.
     Traces {
         accepts: &'a (dyn Fn(TraceId) -> bool + Sync),
@@ -95,7 +98,7 @@ impl Needed<'_> {
 
     fn takes_chunk(self, chunk: &Chunk<'_>) -> Result<bool, tacho_chunk::Error> {
         match self {
-            Self::All => Ok(true),
+            Self::All | Self::Unsummarized(_) => Ok(true),
             Self::Traces { accepts, .. } => Ok(chunk.execution_traces()?.into_iter().any(accepts)),
             Self::Attribute { key, accepts, .. } => chunk.has_attribute(key, &accepts),
         }
@@ -103,7 +106,7 @@ impl Needed<'_> {
 
     fn takes_block(self, block: &ExecutionBlock) -> bool {
         block.rows().any(|row| match self {
-            Self::All => true,
+            Self::All | Self::Unsummarized(_) => true,
             Self::Traces { accepts, .. } => accepts(row.trace()),
             Self::Attribute { key, accepts, .. } => {
                 row.attributes().any(|a| **a.key == *key && accepts(a.value))
@@ -161,6 +164,20 @@ struct Wanted<'a> {
     masks: &'a [Mask],
 }
 
+impl Wanted<'_> {
+    /// How a read that accepts summaries uses a chunk.
+    fn usage(&self, key: &ChunkKey, header: &Header) -> Use {
+        let times = TimeRange::new(header.start, header.end);
+        if key.generation >= self.oldest || !times.overlaps(&self.range) {
+            return Use::Nothing;
+        }
+        let is_within = self.range.contains(times.start) && self.range.contains(times.end);
+        let is_masked = self.masks.iter().any(|mask| mask.may_hide(key.generation, &times));
+        let has_summary = header.summary.is_some_and(|summary| summary.bytes > 0);
+        if has_summary && is_within && !is_masked { Use::Summary } else { Use::Calls }
+    }
+}
+
 /// Decoded chunks that overlap the range, ordered by generation and number. Only generations before `oldest` are included.
 /// `needed` is for executions; without it all rows are read. `decode` learns whether the row of the chunk is intact, and may omit
 /// a chunk. `admit` gets each decoded chunk with its generation before the next one is decoded: a refused chunk is freed, and an
@@ -201,6 +218,10 @@ async fn stored<T, U>(
     };
     match needed {
         None => each_live(reader, (kind, id), range, &wanted.snapshot, each).await?,
+        Some(Needed::Unsummarized(accepts)) => {
+            let usage = |key: &ChunkKey, header: &Header| wanted.usage(key, header);
+            each_unsummarized(reader, (kind, id), range, &wanted.snapshot, usage, accepts, each).await?;
+        }
         Some(needed) => {
             let is_needed = |key: &ChunkKey, front: &Chunk<'_>| {
                 key.generation < wanted.oldest && times(front).overlaps(&range) && needed.takes_front(front)

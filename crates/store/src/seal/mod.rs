@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_cut_one_past_each_limit() {
+    fn records_are_cut_only_beyond_a_limit() {
         let check = |at: &[i64], weight: usize, expect: &[(usize, usize)]| {
             let cuts: Vec<_> =
                 cuts(at, CHUNK_VALUES_MAX, |_| weight).into_iter().map(|cut| (cut.start, cut.end)).collect();

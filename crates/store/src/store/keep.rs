@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_model::Batch;
+use tacho_model::{Batch, KnownSamples};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
@@ -15,6 +15,7 @@ use crate::Result;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::Reservation;
 use crate::commit::{Append, Command, closed};
+use crate::in_flight::Ticket;
 use crate::parts::{Cost, Parts};
 
 /// How long the later parts of a batch wait for memory, together. A sender that repeats the whole batch would need the same
@@ -26,27 +27,29 @@ impl Store {
     /// Writes an admitted batch. A batch with an origin is never divided, because its frames are stored once or not at all.
     pub(super) async fn keep(
         &self,
-        batch: Arc<Batch>,
+        (batch, known): (Arc<Batch>, Arc<KnownSamples>),
         origin: Option<Origin>,
-        chunks: Reservation,
+        (chunks, ticket): (Reservation, Ticket),
     ) -> Result<Appended> {
         // Checked before the first part is stored.
-        let arrival = Arrival::check(batch, origin)?;
-        let max = Cost::max(self.intake.batch_bytes_max());
-        if origin.is_some() || Cost::of(&arrival).is_within(max) {
-            let memory = self.intake.reserve(arrival.bytes())?;
-            return self.keep_whole(arrival, memory, chunks).await;
+        let arrival = Arrival::check(batch, known, origin)?;
+        let (cost, max) = (Cost::of(&arrival), Cost::max(self.intake.batch_bytes_max()));
+        if origin.is_some() || cost.is_within(max) {
+            let memory = self.intake.reserve(cost.memory)?;
+            return self.keep_whole(arrival, memory, (chunks, Some(ticket))).await;
         }
+        let (batch, known) = arrival.into_parts();
+        let batch = Arc::unwrap_or_clone(self.intake.with_labels(batch, &known)?);
         let until = Instant::now() + PATIENCE;
-        for (stored, part) in Parts::new(arrival.into_batch(), max).enumerate() {
+        for (stored, part) in Parts::new(batch, max).enumerate() {
             let part = Arrival::new(Arc::new(part), None);
-            let (bytes, no_chunks) = (part.bytes(), self.intake.chunks.hold(0));
+            let (bytes, held) = (Cost::of(&part).memory, (self.intake.chunks.hold(0), None));
             if stored == 0 {
                 let memory = self.intake.reserve(bytes)?;
-                self.keep_whole(part, memory, no_chunks).await?;
+                self.keep_whole(part, memory, held).await?;
             } else {
                 let kept = match self.memory_until(until, bytes).await {
-                    Ok(memory) => self.keep_whole(part, memory, no_chunks).await,
+                    Ok(memory) => self.keep_whole(part, memory, held).await,
                     Err(error) => Err(error),
                 };
                 kept.map_err(|error| error.with("parts of the batch that are stored", stored))?;
@@ -71,12 +74,12 @@ impl Store {
         &self,
         arrival: Arrival,
         reservation: Reservation,
-        chunks: Reservation,
+        (chunks, ticket): (Reservation, Option<Ticket>),
     ) -> Result<Appended> {
         // Held until the answer arrives, so that the batch is freed by this thread and not by the journal's thread.
         let held = arrival.clone();
         let (reply, answer) = oneshot::channel();
-        self.command(Command::Append(Append { arrival, reservation, chunks, reply }))?;
+        self.command(Command::Append(Append { arrival, reservation, chunks, ticket, reply }))?;
         let appended = answer.await.map_err(|_| closed())?;
         drop(held);
         appended

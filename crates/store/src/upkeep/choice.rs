@@ -490,7 +490,7 @@ mod tests {
         rows[1].values = 2_000;
         assert_eq!(seen(&rows).1, Some((0..1, 9)));
         rows[0].members = 2;
-        assert_eq!(seen(&rows).0, None, "later rows may have the same members");
+        assert_eq!(seen(&rows).0, None, "no window: later rows may have the same members");
         assert_eq!(super::resumes(&rows, i64::MIN, Next::at(40), false), Some(40));
         assert_eq!(super::resumes(&[], 50, Next::at(40), true), None);
     }

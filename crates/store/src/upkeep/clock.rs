@@ -197,9 +197,13 @@ mod tests {
     fn a_jump_ahead_is_not_trusted_until_confirmed_or_over() {
         let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(100 * DAY, days(0)), 100 * DAY);
-        assert_eq!(trusted.look(110 * DAY, days(10)), 110 * DAY, "the other clock advanced by the same time");
+        assert_eq!(
+            trusted.look(110 * DAY, days(10)),
+            110 * DAY,
+            "must be trusted: the other clock advanced by the same time"
+        );
         assert_eq!(trusted.look(9_000 * DAY, days(11)), 111 * DAY);
-        assert_eq!(trusted.look(9_001 * DAY, days(12)), 112 * DAY, "a repeated jump is not trusted");
+        assert_eq!(trusted.look(9_001 * DAY, days(12)), 112 * DAY, "a repeated jump must not be trusted");
         assert_eq!(trusted.look(113 * DAY, days(13)), 113 * DAY);
         let clock = tacho_model::ManualClock::new(9_002 * DAY);
         assert_eq!(trusted.confirm(&clock), 9_002 * DAY);
@@ -210,9 +214,17 @@ mod tests {
     fn a_clock_that_is_behind_is_trusted_and_may_be_corrected() {
         let trusted = Trusted::new(since_boot, Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(113 * DAY, days(0)), 113 * DAY);
-        assert_eq!(trusted.look(50 * DAY, days(0)), 50 * DAY, "an earlier time deletes less");
-        assert_eq!(trusted.look(114 * DAY, days(1)), 114 * DAY, "it is set to the correct time");
-        assert_eq!(trusted.look(116 * DAY + 1, days(1)), 114 * DAY, "a jump beyond that is not trusted");
+        assert_eq!(
+            trusted.look(50 * DAY, days(0)),
+            50 * DAY,
+            "an earlier time must be trusted: it deletes less"
+        );
+        assert_eq!(
+            trusted.look(114 * DAY, days(1)),
+            114 * DAY,
+            "a clock that is set to the correct time must be trusted"
+        );
+        assert_eq!(trusted.look(116 * DAY + 1, days(1)), 114 * DAY, "a jump beyond that must not be trusted");
     }
 
     #[test]

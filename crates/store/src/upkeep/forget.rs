@@ -10,6 +10,7 @@ use super::replace::delete_with_retries;
 use super::window::Partition;
 use crate::driver::{Delete, Driver, Scan, Table};
 use crate::generation::Generations;
+use crate::in_flight::InFlight;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
 
@@ -57,7 +58,7 @@ fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<Seri
         return None;
     }
     let forgotten = match partition.kind {
-        Kind::Sample => leave_group(&generations, &mut index, partition.id),
+        Kind::Sample => leave_group((&generations, &upkeep.store.in_flight), &mut index, partition.id),
         kind => leave_series(&generations, &mut index, kind, partition.id),
     };
     upkeep.counts.series_forgotten.add(forgotten.as_ref().map_or(0, Vec::len) as u64);
@@ -65,11 +66,15 @@ fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<Seri
 }
 
 /// The series removed with the group; `None` when the group stays.
-fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Option<Vec<SeriesId>> {
+fn leave_group(
+    (generations, in_flight): (&Generations, &InFlight),
+    index: &mut Index,
+    id: SeriesId,
+) -> Option<Vec<SeriesId>> {
     let group = index.group_number(id)?;
     let members = index.group(group).members.to_vec();
     let holds = |number: &u32| generations.holds(Kind::Sample, index.id(*number), *number);
-    if members.iter().any(holds) {
+    if members.iter().any(holds) || in_flight.has_any(&members) {
         return None;
     }
     index.remove_group(group);

@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(known, [movement(402, 8), movement(2, 0), movement(0, 0)]);
         }
         let unread = Lives::default().forget(&[one, SeriesId(3)]);
-        assert_eq!(unread.len(), 2, "the rows are not loaded yet");
+        assert_eq!(unread.len(), 2, "before loading, each series must count as having a row");
         let gone = again.forget(&[one, SeriesId(3)]);
         assert_eq!((gone.len(), again.of(one)), (1, movement(0, 0)));
         driver.delete(gone).await.unwrap();

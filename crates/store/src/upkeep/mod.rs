@@ -64,6 +64,7 @@ use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
 use crate::generation::Generations;
 use crate::guarded::Guarded;
+use crate::in_flight::InFlight;
 use crate::index::Index;
 use crate::options::Options;
 use crate::shared::{Metadata, Progress, RecordSpace};
@@ -91,6 +92,7 @@ pub struct StoreParts {
     pub space: Arc<RecordSpace>,
     pub generations: Arc<Guarded<Generations>>,
     pub index: Arc<Guarded<Index>>,
+    pub in_flight: Arc<InFlight>,
     pub metadata: Arc<Metadata>,
     pub tombstones: Arc<Guarded<Tombstones>>,
     pub unreadable: Arc<Unreadable>,

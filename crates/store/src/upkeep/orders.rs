@@ -1,7 +1,7 @@
 //! Orders to the upkeep task, and the callers that wait for them.
 //!
-//! At most one order of a kind waits. All callers that arrive before it starts get the same answer. A running order does
-//! not accept further callers, because it may miss records that arrived after its start.
+//! At most one order of a kind waits. Up to [`WAITING_MAX`] callers that arrive before it starts get the same answer. A running
+//! order does not accept further callers, because it may miss records that arrived after its start.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -121,10 +121,13 @@ mod tests {
         assert!(matches!(orders.add(Order::MergeAll).unwrap_err().kind(), ErrorKind::Full { .. }));
         let mut sweep = orders.add(Order::Sweep).unwrap();
         drop(all.pop());
-        all.push(orders.add(Order::MergeAll).expect("there is space for another caller"));
+        all.push(orders.add(Order::MergeAll).expect("refused, although there is space for another caller"));
         running.answer(&Ok(MergeReport { merges: 1, ..MergeReport::default() }));
         assert_eq!(first.try_recv().unwrap().unwrap().merges, 1);
-        assert!(all[0].try_recv().is_err(), "the second order arrived while the first was running");
+        assert!(
+            all[0].try_recv().is_err(),
+            "the answer of the first order went to the second, which arrived while the first ran"
+        );
         orders.take().unwrap().answer(&Ok(MergeReport { merges: 2, ..MergeReport::default() }));
         assert!(all.iter_mut().all(|answer| answer.try_recv().unwrap().unwrap().merges == 2));
         assert_eq!(orders.take().unwrap().order, Order::Sweep);

@@ -56,6 +56,11 @@ impl Mask {
     pub const fn hides(&self, generation: u64, at: Timestamp) -> bool {
         generation <= self.through && self.range.contains(at)
     }
+
+    /// Whether a record of this generation and range may be masked.
+    pub const fn may_hide(&self, generation: u64, range: &TimeRange) -> bool {
+        generation <= self.through && self.range.overlaps(range)
+    }
 }
 
 /// All pending deletions.
@@ -279,7 +284,7 @@ mod tests {
             assert!(room.as_ref().is_err_and(|error| error.contains(of)), "{room:?}");
         };
         let fits = |all: &Tombstones, op, value: &str| {
-            all.check_room(&tombstone(1, op, value).matchers).expect("below the limit");
+            all.check_room(&tombstone(1, op, value).matchers).expect("refused below the limit");
         };
         let mut all = Tombstones::default();
         for id in 1..=PATTERNS_MAX as u64 {

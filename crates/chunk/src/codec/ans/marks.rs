@@ -31,6 +31,23 @@ pub(super) struct Mark {
     pub(super) more_bit: usize,
 }
 
+impl Mark {
+    /// Moves the position and the numbers behind the tokens with these differences. The caller moves the states.
+    pub(super) fn pass(&mut self, steps: &[u64]) {
+        self.token += steps.len();
+        match self.firsts.as_mut_slice() {
+            [number] => *number = steps.iter().fold(*number, |sum, step| sum.wrapping_add(*step)),
+            [number, difference] => {
+                for step in steps {
+                    *number = number.wrapping_add(*difference);
+                    *difference = difference.wrapping_add(*step);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Number of stored marks. The mark at the start is not stored.
 pub(super) const fn count(tokens: usize) -> usize {
     tokens.saturating_sub(1) / STRIDE

@@ -10,10 +10,12 @@ mod marks;
 mod table;
 mod tokens;
 
+use std::ops::Range;
+
 use tacho_model::ValueType;
 
 use self::marks::{LANES, Mark, STRIDE};
-use self::table::{Decoder, Encoder, Frequencies};
+use self::table::{Decoder, Encoder, Entry, Frequencies};
 use self::tokens::{LITERALS, RANGES, TOKENS, range_of, step_of, token};
 pub(super) use self::tokens::{Plan, plan};
 use super::{Codec, Look, Part};
@@ -32,6 +34,8 @@ pub(super) const ORDER_MAX: u8 = 2;
 /// Minimum size of a column with marks, bytes. In a smaller column, marks would take more than one thirtieth of the
 /// size.
 const MARKED_BYTES_MIN: usize = 1_024;
+/// Tokens before a part that are decoded at once; a multiple of [`LANES`]. Their differences stay in the L1 cache.
+const SKIPPED_AT_ONCE: usize = 256;
 /// Flag that is added to the order if the column has marks.
 const MARKED: u8 = 4;
 
@@ -205,8 +209,12 @@ impl Parameters {
 /// A column that is ready for reading from the last mark at or before a position.
 struct Opened<'a> {
     parameters: Parameters,
+    /// Most extra bits of a token; 0 if there are none.
+    widest: u32,
     mark: Mark,
+    /// The bits behind tokens, and the bytes after them. So a read near their end is as fast as any other.
     more: &'a [u8],
+    more_bytes: usize,
     bytes: &'a [u8],
 }
 
@@ -221,109 +229,125 @@ impl<'a> Opened<'a> {
             true => marks::take(&mut reader, front, tokens, log, has_more)?,
             false => vec![front],
         };
-        let mut more: &[u8] = &[];
+        let (mut more, mut more_bytes): (&[u8], usize) = (&[], 0);
         if has_more {
-            let size = reader.size("bytes behind tokens", reader.left())?;
-            more = reader.take(size, "bits behind tokens")?;
+            more_bytes = reader.size("bytes behind tokens", reader.left())?;
+            more = Reader::clone(&reader).rest();
+            reader.take(more_bytes, "bits behind tokens")?;
         }
         let bytes = reader.rest();
         marks.truncate((from / STRIDE + 1).min(marks.len()));
         let mut mark = marks.pop().unwrap_or_default();
-        if mark.bit > bytes.len() * 8 || mark.more_bit > more.len() * 8 {
+        if mark.bit > bytes.len() * 8 || mark.more_bit > more_bytes * 8 {
             return Err(Error::value("place of a mark", mark.bit as u64));
         }
         if mark.token == 0 {
             mark.states = first_states(bytes, log);
         }
-        Ok(Self { parameters, mark, more, bytes })
+        let (_, widest) = range_of(parameters.frequencies.highest());
+        Ok(Self { parameters, widest, mark, more, more_bytes, bytes })
     }
 
-    /// Fills `words` with the numbers from the mark on. If `whole` is true, fails unless the streams end with the column.
-    fn read(&self, words: &mut [u64], whole: bool) -> Result<(), Error> {
-        let Self { parameters, mark, more, bytes } = self;
-        let decoder = Decoder::new(&parameters.frequencies);
-        let steps = words.get_mut(mark.firsts.len()..).unwrap_or_default();
-        let (end, more_end) = if parameters.has_more() {
-            read_tokens([bytes, more], mark, parameters, &decoder, steps)
-        } else {
-            (read_literals(bytes, mark, parameters.centre, &decoder, steps), 0)
-        };
+    /// Reads the numbers at these places, which are not before the mark. If `whole` is true, fails unless the streams end with
+    /// the last number.
+    fn read(&mut self, places: Range<usize>, whole: bool) -> Result<Vec<u64>, Error> {
+        let decoder = Decoder::new(&self.parameters.frequencies);
+        let order = self.mark.firsts.len();
+        let tokens = places.end.saturating_sub(self.mark.token + order);
+        self.skip(&decoder, (places.start - self.mark.token).min(tokens));
+        let from = self.mark.token;
+        let mut words = vec![0; places.end.saturating_sub(from)];
+        self.read_steps(&decoder, words.get_mut(order..).unwrap_or_default());
         if whole {
-            check_end(bytes, end)?;
-            check_end(more, more_end)?;
+            check_end(self.bytes.len(), self.mark.bit)?;
+            check_end(self.more_bytes, self.mark.more_bit)?;
         }
-        add_up(words, &mark.firsts);
-        Ok(())
+        add_up(&mut words, &self.mark.firsts);
+        words.drain(..(places.start - from).min(words.len()));
+        Ok(words)
+    }
+
+    /// Moves the mark over at most `tokens` tokens. The next token stays one of the first state.
+    fn skip(&mut self, decoder: &Decoder, tokens: usize) {
+        let mut steps = [0; SKIPPED_AT_ONCE];
+        let mut left = tokens - tokens % LANES;
+        while left > 0 {
+            let steps = steps.get_mut(..left.min(SKIPPED_AT_ONCE)).unwrap_or_default();
+            self.read_steps(decoder, steps);
+            self.mark.pass(steps);
+            left -= steps.len();
+        }
+    }
+
+    /// Fills `steps` with the differences from the mark on. Moves the mark's states and its places in the streams.
+    fn read_steps(&mut self, decoder: &Decoder, steps: &mut [u64]) {
+        let Self { parameters, mark, more, bytes, .. } = self;
+        match self.widest {
+            0 => read_literals(bytes, mark, parameters.centre, decoder, steps),
+            1..=WORD_BITS => read_tokens(bytes, mark, parameters.centre, decoder, steps, |bit, width| {
+                (word_at(more, bit >> 3) >> (bit & 7)) & ((1 << width) - 1)
+            }),
+            _ => read_tokens(bytes, mark, parameters.centre, decoder, steps, |bit, width| {
+                bits_at(more, bit, width)
+            }),
+        }
     }
 }
 
 /// Decodes literals, which have no extra bits.
-fn read_literals(bytes: &[u8], mark: &Mark, centre: i64, decoder: &Decoder, steps: &mut [u64]) -> usize {
-    let (mut states, mut bit) = (mark.states, mark.bit);
-    let (groups, rest) = steps.as_chunks_mut::<LANES>();
-    for group in groups {
-        let mut stream = word_at(bytes, bit >> 3) >> (bit & 7);
-        for (state, step) in states.iter_mut().zip(group) {
-            let (entry, width) = decoder.step(state, stream);
-            *step = centre.wrapping_add(entry.step.into()).cast_unsigned();
-            stream >>= width;
-            bit += width as usize;
-        }
-    }
-    for (state, step) in states.iter_mut().zip(rest) {
-        let (entry, width) = decoder.step(state, word_at(bytes, bit >> 3) >> (bit & 7));
-        *step = centre.wrapping_add(entry.step.into()).cast_unsigned();
-        bit += width as usize;
-    }
-    bit
+fn read_literals(bytes: &[u8], mark: &mut Mark, centre: i64, decoder: &Decoder, steps: &mut [u64]) {
+    read_entries(bytes, mark, decoder, steps, |entry| centre.wrapping_add(entry.step.into()).cast_unsigned());
 }
 
-/// Decodes any tokens. Tokens above the literals have extra bits in a second stream. Returns the end of both streams.
-fn read_tokens(
-    [bytes, more]: [&[u8]; 2],
-    mark: &Mark,
-    parameters: &Parameters,
-    decoder: &Decoder,
-    steps: &mut [u64],
-) -> (usize, usize) {
-    let (_, widest) = range_of(parameters.frequencies.highest());
-    let centre = parameters.centre;
-    if widest <= WORD_BITS {
-        // If few tokens have extra bits, most reads are near the end of the stream. Padding makes these reads as fast as
-        // other reads.
-        let mut padded = Vec::with_capacity(more.len() + size_of::<u64>());
-        padded.extend_from_slice(more);
-        padded.resize(more.len() + size_of::<u64>(), 0);
-        read_tokens_with(bytes, mark, centre, decoder, steps, |bit, width| {
-            (word_at(&padded, bit >> 3) >> (bit & 7)) & ((1 << width) - 1)
-        })
-    } else {
-        read_tokens_with(bytes, mark, centre, decoder, steps, |bit, width| bits_at(more, bit, width))
-    }
-}
-
+/// Decodes any tokens. Tokens above the literals have extra bits in a second stream, which `more` reads.
 #[inline]
-fn read_tokens_with(
+fn read_tokens(
     bytes: &[u8],
-    mark: &Mark,
+    mark: &mut Mark,
     centre: i64,
     decoder: &Decoder,
     steps: &mut [u64],
     more: impl Fn(usize, u32) -> u64,
-) -> (usize, usize) {
-    let (mut states, mut bit, mut more_bit) = (mark.states, mark.bit, mark.more_bit);
-    for group in steps.chunks_mut(LANES) {
+) {
+    let mut more_bit = mark.more_bit;
+    read_entries(bytes, mark, decoder, steps, |entry| {
+        let (low, width) = RANGES.get(usize::from(entry.token)).copied().unwrap_or_default();
+        let step = step_of(low.wrapping_add(more(more_bit, width)), centre);
+        more_bit += width as usize;
+        step
+    });
+    mark.more_bit = more_bit;
+}
+
+/// Fills `steps` with the differences that `step` makes of the next entries.
+#[inline]
+fn read_entries(
+    bytes: &[u8],
+    mark: &mut Mark,
+    decoder: &Decoder,
+    steps: &mut [u64],
+    mut step: impl FnMut(Entry) -> u64,
+) {
+    let (mut states, mut bit) = (mark.states, mark.bit);
+    let (groups, rest) = steps.as_chunks_mut::<LANES>();
+    // The four states are written out, because the compiler does not always unroll a loop over them.
+    for [a, b, c, d] in groups {
         let mut stream = word_at(bytes, bit >> 3) >> (bit & 7);
-        for (state, step) in states.iter_mut().zip(group) {
+        let mut next = |state: &mut usize| {
             let (entry, width) = decoder.step(state, stream);
             stream >>= width;
             bit += width as usize;
-            let (low, width) = RANGES.get(usize::from(entry.token)).copied().unwrap_or_default();
-            *step = step_of(low.wrapping_add(more(more_bit, width)), centre);
-            more_bit += width as usize;
-        }
+            step(entry)
+        };
+        let [first, second, third, fourth] = &mut states;
+        (*a, *b, *c, *d) = (next(first), next(second), next(third), next(fourth));
     }
-    (bit, more_bit)
+    for (state, number) in states.iter_mut().zip(rest) {
+        let (entry, width) = decoder.step(state, word_at(bytes, bit >> 3) >> (bit & 7));
+        bit += width as usize;
+        *number = step(entry);
+    }
+    (mark.states, mark.bit) = (states, bit);
 }
 
 /// The initial states, which are stored before the stream of bits.
@@ -336,10 +360,10 @@ fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     })
 }
 
-/// Checks that a stream of `bits` bits ends with its bytes.
-fn check_end(bytes: &[u8], bits: usize) -> Result<(), Error> {
+/// Checks that a stream of `bits` bits has this number of bytes.
+fn check_end(bytes: usize, bits: usize) -> Result<(), Error> {
     let wanted = bits.div_ceil(8);
-    match bytes.len() {
+    match bytes {
         left if left < wanted => Err(Error::Short { what: "tokens", wanted, left }),
         left if left > wanted => Err(Error::Trailing { what: "tokens", left: left - wanted }),
         _ => Ok(()),
@@ -399,11 +423,6 @@ impl Codec for Ans {
 
     fn decode_part(&self, bytes: &[u8], part: &Part, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
         let Part { count, places } = part;
-        let opened = Opened::take(bytes, *count, places.start)?;
-        let from = opened.mark.token;
-        let mut words = vec![0; places.end.saturating_sub(from)];
-        opened.read(&mut words, places.end == *count)?;
-        words.drain(..(places.start - from).min(words.len()));
-        Ok(words)
+        Opened::take(bytes, *count, places.start)?.read(places.clone(), places.end == *count)
     }
 }

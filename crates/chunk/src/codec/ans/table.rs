@@ -17,7 +17,7 @@ const LOG_ENOUGH: u32 = 9;
 /// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This excess costs other tokens
 /// 0.006 bits each.
 const EXCESS_LOG: u32 = 8;
-/// Number of entries in a decoder: one per state of the largest table.
+/// Number of states of the largest table.
 const STATES_MAX: usize = 1 << LOG_MAX;
 
 /// Frequency of each token, out of `2^log`.
@@ -67,7 +67,7 @@ impl Frequencies {
         let log = reader.byte("size of a table")?;
         let log = Some(u32::from(log))
             .filter(|log| (LOG_MIN..=LOG_MAX).contains(log))
-            .ok_or(Error::value("size of a table", log))?;
+            .ok_or_else(|| Error::value("size of a table", log))?;
         let bytes = Reader::clone(reader).rest();
         let (mut bit, mut left) = (0, 1u64 << log);
         let mut of = [0u16; TOKENS];
@@ -81,7 +81,8 @@ impl Frequencies {
                 let width = width_of(left - 1);
                 let number = bits_at(bytes, bit, width) + 1;
                 bit += width as usize;
-                left = left.checked_sub(number).ok_or(Error::value("frequency of a token", number))?;
+                left =
+                    left.checked_sub(number).ok_or_else(|| Error::value("frequency of a token", number))?;
                 *frequency = u16::try_from(number).unwrap_or(u16::MAX);
             }
         }
@@ -144,35 +145,35 @@ pub(super) struct Entry {
 }
 
 pub(super) struct Decoder {
-    entries: Box<[Entry; STATES_MAX]>,
+    /// One entry per state; their number is a power of two.
+    entries: Box<[Entry]>,
 }
 
 impl Decoder {
     pub(super) fn new(frequencies: &Frequencies) -> Self {
-        let mut entries = Box::new([Entry::default(); STATES_MAX]);
         let mut next = frequencies.of;
-        let size = 1usize << frequencies.log;
-        for (entry, token) in entries.iter_mut().zip(frequencies.deal()).take(size) {
+        let mut entries = Vec::with_capacity(1 << frequencies.log);
+        for token in frequencies.deal().iter().take(1 << frequencies.log).copied() {
             let Some(place) = next.get_mut(usize::from(token)) else { continue };
             let bits = frequencies.log + 1 - width_of(u64::from(*place));
             let base = (u32::from(*place) << bits) - (1 << frequencies.log);
             let half = i32::from(token >> 1);
-            *entry = Entry {
+            *place += 1;
+            entries.push(Entry {
                 step: if token & 1 == 0 { half } else { -half - 1 },
                 base: u16::try_from(base).unwrap_or(0),
                 bits: u8::try_from(bits).unwrap_or(0),
                 token,
-            };
-            *place += 1;
+            });
         }
-        Self { entries }
+        Self { entries: entries.into() }
     }
 
     /// Returns the entry of `state`, and changes `state` by the next bits of `stream`. Also returns the number of these
     /// bits.
     #[inline]
     pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {
-        let entry = self.entries.get(*state & (STATES_MAX - 1)).copied().unwrap_or_default();
+        let entry = self.entries.get(*state & (self.entries.len() - 1)).copied().unwrap_or_default();
         let bits = u32::from(entry.bits & 15);
         let more = stream.to_le_bytes();
         let more = usize::from(u16::from_le_bytes([more[0], more[1]]));

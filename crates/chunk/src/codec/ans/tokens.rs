@@ -121,12 +121,12 @@ mod tests {
         let mut next = 0u64;
         for number in 0..=u8::MAX {
             let (low, bits) = range_of(number);
-            assert_eq!(low, next, "token {number} starts where the previous one ends");
+            assert_eq!(low, next, "token {number} must start where the previous one ends");
             for inside in [low, low + (1 << bits) / 2, low + ((1 << bits) - 1)] {
                 assert_eq!(token(inside), (number, bits));
             }
             next = low.wrapping_add(1 << bits);
         }
-        assert_eq!(next, 0, "the last token ends at 2^64");
+        assert_eq!(next, 0, "the last token must end at 2^64");
     }
 }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_except_the_first_without_a_digit_is_a_slot() {
+    fn all_words_are_slots_except_the_first_one_without_a_digit() {
         let check = |text, expect: &[&str]| check(words, text, expect);
         check("", &[]);
         check("  ", &[]);

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn few_nested_or_unique_texts_have_no_templates() {
+    fn texts_that_are_few_nested_or_mostly_unique_get_no_templates() {
         let lines: Vec<String> = (0..2_000).map(|n| format!("{n} {}", "x ".repeat(n % 1_000))).collect();
         let strings: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
         assert_eq!(Templates.encode(&strings, 0, &Encoding::default()), None);

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 
 /// Longest wait while the server has too many snapshots. The leases of dead clients end earlier.
 const WAIT_MAX: Duration = Duration::from_secs(120);
+const SNAPSHOTS: &str = "/api/v1/admin/snapshots";
 /// Pause between two requests for a snapshot.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -56,7 +57,8 @@ impl Create {
             Ok(source) => self.save(&repository, &source, &|| stop.check())?,
             Err(error) if error.kind() == ErrorKind::Locked => {
                 let client = Arc::new(self.server.client()?);
-                let snapshot = Snapshot::take(&runtime, client, &self.dir, &stop)?;
+                let ignored = Source::ignored_in(&self.dir).map_err(|e| ask::unreadable(&self.dir, &e))?;
+                let snapshot = Snapshot::take(&runtime, client, (&self.dir, ignored), &stop)?;
                 let saved = self.save(&repository, &snapshot.source, &|| {
                     stop.check()?;
                     snapshot.lease.check()
@@ -137,13 +139,19 @@ struct Lease {
 }
 
 impl Snapshot {
-    fn take(runtime: &Runtime, client: Arc<Client>, data: &Path, stop: &Stop) -> Result<Self, Failure> {
+    /// Takes a snapshot of the server of the directory `data`. `ignored` are the names in it that a backup ignores.
+    fn take(
+        runtime: &Runtime,
+        client: Arc<Client>,
+        (data, ignored): (&Path, Vec<String>),
+        stop: &Stop,
+    ) -> Result<Self, Failure> {
         let answer = request(runtime, &client, stop).map_err(|failure| {
             failure.within(&format!("a server uses {}, and makes no snapshot", data.display()))
         })?;
         let answer = &answer["data"];
         let id = ask::text(answer, "id");
-        let path = format!("/api/v1/admin/snapshots/{id}");
+        let path = format!("{SNAPSHOTS}/{id}");
         let seconds = ask::number(answer, "lease_seconds").max(3);
         let lease = Lease::keep(runtime, client, path, Duration::from_secs(seconds));
         // This may be the server of another data directory, for example if no address was given.
@@ -156,7 +164,10 @@ impl Snapshot {
             return Err(Failure::new(message).hint("name the server of this directory with --server"));
         }
         match source(&directory, answer) {
-            Ok(source) => Ok(Self { source, lease }),
+            Ok(mut source) => {
+                source.ignored = ignored;
+                Ok(Self { source, lease })
+            }
             Err(failure) => {
                 lease.release(runtime);
                 Err(failure)
@@ -168,14 +179,34 @@ impl Snapshot {
 /// Asks the server for a snapshot. Waits if it has too many: those of killed backups end with their leases.
 fn request(runtime: &Runtime, client: &Client, stop: &Stop) -> Result<Value, Failure> {
     let begun = Instant::now();
+    let mut is_explained = false;
     loop {
         stop.check().map_err(failed)?;
-        match runtime.block_on(client.post_or_busy("/api/v1/admin/snapshots"))? {
+        match runtime.block_on(client.post_or_busy(SNAPSHOTS))? {
             Ok(text) => return crate::client::json(&text),
             Err(busy) if begun.elapsed() > WAIT_MAX => return Err(busy),
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(busy) => {
+                if !is_explained {
+                    explain(&busy, &runtime.block_on(client.get(SNAPSHOTS)).unwrap_or_default());
+                    is_explained = true;
+                }
+                std::thread::sleep(PAUSE);
+            }
         }
     }
+}
+
+/// Prints what the command waits for. `listed` is the server's list of snapshots.
+fn explain(busy: &Failure, listed: &Value) {
+    let now = jiff::Timestamp::now();
+    let after =
+        |seconds: u64| format!("{:.0}", now.saturating_add(Duration::from_secs(seconds)).unwrap_or(now));
+    let leases = ask::list(&listed["data"], "snapshots").iter();
+    let first = leases.filter_map(|snapshot| snapshot["lease_seconds"].as_u64()).min();
+    let first = first.map_or(String::new(), |seconds| {
+        format!("; if their backups were killed, the first snapshot ends at {}", after(seconds))
+    });
+    eprintln!("waiting until {} at the latest: {}{first}", after(WAIT_MAX.as_secs()), busy.message());
 }
 
 /// The files of a snapshot.

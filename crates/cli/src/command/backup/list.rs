@@ -46,7 +46,7 @@ impl List {
         if self.json {
             print_json(&backups, &unreadable);
         } else {
-            print(&backups, if unreadable.is_empty() { "no backups" } else { "no readable backups" });
+            print(&backups, !unreadable.is_empty());
         }
         match unreadable.first() {
             None => Ok(()),
@@ -58,10 +58,10 @@ impl List {
     }
 }
 
-/// Prints the backups as a table. If there are none, prints `none` instead.
-fn print(backups: &[(u64, Record)], none: &str) {
+/// `has_more`: the repository has backups that cannot be read; an error message reports them.
+fn print(backups: &[(u64, Record)], has_more: bool) {
     if backups.is_empty() {
-        println!("{none}");
+        println!("{}", if has_more { "no readable backups" } else { "no backups" });
         return;
     }
     let mut table = Table::new([

@@ -56,11 +56,11 @@ fn hint(faults: &[Fault]) -> &'static str {
     let is_unreadable = |fault: &Fault| fault.reason.kind() == ErrorKind::Io && !fault.is_absent;
     let is_damaged = |fault: &Fault| fault.object.is_some() && !fault.is_absent && !is_unreadable(fault);
     if faults.iter().any(is_unreadable) {
-        "some objects or records could not be read: remove the cause (permissions, disk), do not remove the files, and verify again"
+        "some objects or records could not be read: remove the cause (permissions, disk) and verify again; \
+         do not remove the files"
     } else if faults.iter().any(is_damaged) {
         "remove the damaged objects: the next backup writes each one again if the data directory still has the same file; \
-         else the named backups cannot be restored, and their records can be removed; if an object cannot be opened or \
-         read, check its permissions and the disk first"
+         else the named backups cannot be restored, and their records can be removed"
     } else if faults.iter().any(|fault| fault.is_absent) {
         "the next backup writes a missing object again if the data directory still has the same file; else the named \
          backups cannot be restored, and their records can be removed"

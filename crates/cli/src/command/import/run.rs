@@ -179,7 +179,7 @@ async fn drain(
             }
             continue;
         }
-        keeper.sends();
+        keeper.sends()?;
         let put = target.put(piece.batch, session, piece.seq, &feed.stop).await;
         let (records, reasons) = put.map_err(|failure| with_resume_hint(failure, keeper))?;
         keeper.state.refused.add(records, &reasons);

@@ -75,8 +75,10 @@ impl Refused {
 /// The state and the path of its file. Without `--state`, there is no file for standard input, which cannot be read again.
 pub struct Keeper {
     path: Option<PathBuf>,
-    /// Whether this run began with a new state and has sent nothing yet. Then the file can be deleted.
+    /// Whether this run began with a new state and has sent nothing yet.
     idle: bool,
+    /// Whether the file has the state of an earlier import, which is kept while this run is idle.
+    earlier: bool,
     pub state: State,
 }
 
@@ -93,7 +95,8 @@ pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
 }
 
 impl Keeper {
-    /// Loads the saved state of this import, or creates a new one. Saves it.
+    /// Loads the saved state of this import, or creates a new one. Saves a new one, but not in place of an earlier state: that is
+    /// replaced when the first piece is sent.
     pub fn open(
         path: Option<&Path>,
         files: &[PathBuf],
@@ -127,20 +130,23 @@ impl Keeper {
         };
         let kept = kept.filter(|kept| kept.job == job);
         let idle = kept.is_none();
-        let keeper = Self { path, idle, state: kept.unwrap_or_else(fresh) };
+        let earlier = path.as_ref().is_some_and(|path| path.exists());
+        let keeper = Self { path, idle, earlier, state: kept.unwrap_or_else(fresh) };
         keeper.save()?;
         Ok(keeper)
     }
 
-    /// Notes that pieces are sent from now on. Must be called before sending, because a piece may be stored even if no response
-    /// arrives.
-    pub const fn sends(&mut self) {
+    /// Notes that pieces are sent from now on, and replaces an earlier state. Must be called before sending, because a piece may
+    /// be stored even if no response arrives.
+    pub fn sends(&mut self) -> Result<(), Failure> {
+        let replaces = self.idle && self.earlier;
         self.idle = false;
+        if replaces { self.save() } else { Ok(()) }
     }
 
     /// Deletes the state file if this run began with a new state and has sent nothing.
     pub fn forget_if_idle(&self) {
-        if let Some(path) = self.path.as_ref().filter(|_| self.idle) {
+        if let Some(path) = self.path.as_ref().filter(|_| self.idle && !self.earlier) {
             // A file that cannot be deleted is harmless.
             let _ = std::fs::remove_file(path);
         }
@@ -150,8 +156,9 @@ impl Keeper {
         u128::from_str_radix(&self.state.session, 16).unwrap_or(0)
     }
 
+    /// Saves the state. No effect while an earlier state is kept.
     pub fn save(&self) -> Result<(), Failure> {
-        let Some(path) = &self.path else { return Ok(()) };
+        let Some(path) = self.path.as_ref().filter(|_| !(self.idle && self.earlier)) else { return Ok(()) };
         let text = serde_json::to_string_pretty(&self.state).map_err(Failure::new)?;
         replace(path, text.as_bytes())
     }
@@ -170,6 +177,7 @@ impl Keeper {
 
     /// Saves that the import is complete, and deletes the checkpoint.
     pub fn finish(&mut self) -> Result<(), Failure> {
+        self.idle = false;
         self.state.done = true;
         self.save()?;
         // The checkpoint is not needed any more. A file that cannot be deleted is harmless.
@@ -230,7 +238,9 @@ mod tests {
     fn each_reason_is_kept_once() {
         let mut refused = Refused::default();
         let values = |new: &str| {
-            format!("series a{{id={new:?}}}: label \"id\" has 4 values, at most 4 are allowed (new: {new:?})")
+            format!(
+                "series a{{id={new:?}}}: label \"id\" already has 4 values, at most 4 are allowed (new: {new:?})"
+            )
         };
         refused.add(7, &[values("x"), values("y}: z")]);
         let full = |series: &str| format!("series {series}: limit of 3 series is reached");
@@ -239,10 +249,44 @@ mod tests {
         refused.add(2, &[chunks(5)]);
         refused.add(2, &[chunks(6)]);
         let chunks = "limit of 9 chunks (chunks_max): 5 are stored";
-        let why =
-            ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached", chunks];
+        let why = [
+            "label \"id\" already has 4 values, at most 4 are allowed",
+            "limit of 3 series is reached",
+            chunks,
+        ];
         assert_eq!((refused.records, &*refused.reasons), (14, &why.map(str::to_owned)[..]));
         assert_eq!(refused.series, ["a{id=\"x\"}", "b", "e"]);
+    }
+
+    #[test]
+    fn an_earlier_state_is_kept_until_the_first_piece_is_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = vec![dir.path().join("a.csv")];
+        let place = dir.path().join("a.csv.tacho-import");
+        let open = |job: &str, again: bool| Keeper::open(None, &files, job.into(), again, 5).unwrap();
+        open("a", false).forget_if_idle();
+        assert!(!place.exists(), "a run that sent nothing leaves no file");
+        let mut first = open("a", false);
+        first.state.seq = 3;
+        first.sends().unwrap();
+        first.save().unwrap();
+        for (job, again) in [("a", true), ("b", false)] {
+            let idle = open(job, again);
+            idle.save().unwrap();
+            idle.forget_if_idle();
+            assert_eq!(open("a", false).state, first.state, "{job} {again}");
+        }
+        let mut next = open("a", true);
+        next.sends().unwrap();
+        assert_eq!(
+            open("a", false).state,
+            next.state,
+            "the new session is saved before the first piece is sent"
+        );
+        next.forget_if_idle();
+        let mut empty = open("a", true);
+        empty.finish().unwrap();
+        assert!(open("a", false).state.done, "an import without records is complete, too");
     }
 
     #[test]
@@ -254,6 +298,7 @@ mod tests {
         let open = |job: &str, again: bool| Keeper::open(None, &files, job.into(), again, 5).unwrap();
         let mut first = open("a", false);
         first.state.seq = 3;
+        first.sends().unwrap();
         first.save().unwrap();
         assert_eq!(open("a", false).state, first.state);
         assert_eq!(open("b", false).state.seq, 0);

@@ -1,8 +1,8 @@
 //! Which bytes of a directory are damaged? Used by `tacho check` and `tacho repair`.
 //!
-//! Opens all files that the newest manifest names, takes no lock, and keeps the files open. A server may append rows, and
-//! create and remove files, at the same time; the image keeps the state of one moment. Undamaged files are read row by row
-//! (`stream.rs`), damaged files with the code of a server start (`load.rs`, `scan.rs`).
+//! Opens the existing segment files, compares them with the newest manifest, takes no lock, and keeps the files open. A server
+//! may append rows, and create and remove files, at the same time; the image keeps the state of one moment. Undamaged files are
+//! read row by row (`stream.rs`), damaged files with the code of a server start (`load.rs`, `scan.rs`).
 //!
 //! ```text
 //!   Image::open -> index of all rows -> driver()     for the rows of the Series and Meta tables
@@ -32,7 +32,7 @@ use super::survey::{Mismatch, check_older, last_begun, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
 
-/// Limit on attempts to open all files of one manifest while a server removes files.
+/// Limit on attempts to find the files of one manifest while a server removes files.
 const ATTEMPTS_MAX: usize = 1_000;
 
 /// The state of a directory at one moment.
@@ -42,7 +42,7 @@ pub struct Image {
     findings: Vec<Finding>,
 }
 
-/// The open files of one manifest.
+/// The existing files, open, and how they differ from the newest manifest.
 struct Held {
     found: Found,
     manifest: Manifest,
@@ -114,8 +114,9 @@ impl Image {
     }
 }
 
-/// Opens all files of the newest manifest. If a file was removed after the manifest was read, a newer manifest exists that
-/// lists the file as removed, or does not name it any more. The next attempt reads this newer manifest.
+/// Opens the existing files and reads the newest manifest. If a server removed a file after the manifest was read, a newer
+/// manifest lists the file as removed, or does not name it any more. The next attempt reads this newer manifest. If the next
+/// attempt finds the same manifest, the file is really missing.
 fn hold(directory: &Path) -> Result<Held> {
     let mut last: Option<Held> = None;
     for _ in 0..ATTEMPTS_MAX {

@@ -142,8 +142,8 @@ proptest! {
             let same = |n: &&crate::executions::GraphNode| {
                 (&n.service, &n.operation) == (&operation.service, &operation.operation)
             };
-            let node = graph.nodes.iter().find(same).expect("each operation is a node");
-            prop_assert_eq!((node.total_ns, node.self_ns), (operation.total_ns, operation.self_ns));
+            let node = graph.nodes.iter().find(same).expect("each operation must be a node");
+            prop_assert_eq!((node.total_ns, node.self_ns), (operation.total_ns, operation.self_ns.unwrap()));
         }
     }
 
@@ -175,7 +175,7 @@ proptest! {
         prop_assert_eq!(found.traces.len(), traces.len());
         prop_assert!(found.traces.is_sorted_by(|a, b| a.start >= b.start));
         for summary in found.traces {
-            let trace = trace(&blocks, summary.trace_id).expect("it was found");
+            let trace = trace(&blocks, summary.trace_id).expect("a trace that was found must exist");
             prop_assert_eq!(trace.spans.len() as u64, summary.calls);
             for (at, span) in trace.spans.iter().enumerate() {
                 let end = span.offset_ns + span.duration_ns;

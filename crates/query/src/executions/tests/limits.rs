@@ -44,7 +44,7 @@ fn parts_beyond_the_limit_are_reported_and_not_joined() {
         let limits = Limits { waiting, ..Limits::default() };
         let (operations, incomplete) = asked(&blocks, Operations::within(ALL, None, &limits));
         assert_eq!(
-            (operations[0].self_ns, operations[0].total_ns, incomplete),
+            (operations[0].self_ns.unwrap(), operations[0].total_ns, incomplete),
             (self_ns, 100, expected.clone())
         );
         let (graph, incomplete) = asked(&blocks, Graphing::within(ALL, Level::Operation, &limits));
@@ -70,7 +70,7 @@ fn requests() -> Vec<SourceBlock> {
 }
 
 #[test]
-fn segments_beyond_the_limit_have_no_caller_and_are_reported() {
+fn segments_beyond_the_limit_count_as_without_caller_and_are_reported() {
     let blocks = requests();
     for (causes_of_round, expected, edges, self_ns) in
         [(3, vec![], 3, 30), (2, vec![Incomplete::Causes { omitted: 1, limit: 2 }], 2, 40)]
@@ -80,7 +80,7 @@ fn segments_beyond_the_limit_have_no_caller_and_are_reported() {
         assert_eq!((graph.edges[0].count, incomplete), (edges, expected.clone()));
         let (operations, incomplete) = asked(&blocks, Operations::within(ALL, None, &limits));
         let client = operations.iter().find(|o| &*o.service == "shop" && o.count == 3).unwrap();
-        assert_eq!((client.self_ns, incomplete), (self_ns, expected));
+        assert_eq!((client.self_ns.unwrap(), incomplete), (self_ns, expected));
     }
 }
 
@@ -140,7 +140,7 @@ fn the_message_of_a_limit_has_its_number_and_a_remedy() {
         ),
         (
             Incomplete::Causes { omitted: 3, limit: 4 },
-            "the callers of 3 segments were not searched, because few traces have more than 4",
+            "the callers of 3 segments were not searched, because a few traces together have more than 4",
         ),
         (Incomplete::Candidates { limit: 5 }, "only 5 traces could be compared"),
         (

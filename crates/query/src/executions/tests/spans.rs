@@ -105,9 +105,9 @@ fn check_operations(seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
     }
     expected.retain(|_, figures| figures.0[0] > 0);
     let found = over(blocks, Operations::within(ALL, None, &rounds_of(round_max)));
-    let found = found
-        .into_iter()
-        .map(|o| ((o.service, o.operation, o.kind), Figures([o.count, o.errors, o.total_ns, o.self_ns])));
+    let found = found.into_iter().map(|o| {
+        ((o.service, o.operation, o.kind), Figures([o.count, o.errors, o.total_ns, o.self_ns.unwrap()]))
+    });
     assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
 }
 
@@ -134,7 +134,7 @@ fn check_graph(seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
         });
         let figures = node.map(|n| (n.count, n.errors, n.total_ns, n.self_ns));
         let o = &operation;
-        assert_eq!(figures, Some((o.count, o.errors, o.total_ns, o.self_ns)), "{o:?}");
+        assert_eq!(figures, Some((o.count, o.errors, o.total_ns, o.self_ns.unwrap())), "{o:?}");
     }
 }
 

@@ -240,10 +240,11 @@ impl<'t> Parser<'t, '_> {
 
     /// Parses the ranges, `offset` and `@` after a primary.
     fn modified(&mut self, mut expr: Expr<'t>, mut in_parentheses: bool) -> Result<Expr<'t>, Error> {
+        let mut has_offset = false;
         loop {
             if self.is("[") {
                 expr = self.ranged(expr, in_parentheses)?;
-                in_parentheses = false;
+                (in_parentheses, has_offset) = (false, false);
                 continue;
             }
             let (word, is_at) = (self.next, self.is("@"));
@@ -254,7 +255,7 @@ impl<'t> Parser<'t, '_> {
                 let name = quoted(word.text);
                 self.error_here(format!("{name} must follow a selector, a range or a subquery"))
             })?;
-            let again = if is_at { modifiers.at.is_some() } else { modifiers.offset != 0 };
+            let again = if is_at { modifiers.at.is_some() } else { has_offset };
             if again {
                 return Err(self.error_here(format!("{} is given twice", quoted(word.text))));
             }
@@ -263,6 +264,7 @@ impl<'t> Parser<'t, '_> {
                 modifiers.at = Some(self.at_time()?);
             } else {
                 modifiers.offset = self.offset()?;
+                has_offset = true;
             }
         }
     }

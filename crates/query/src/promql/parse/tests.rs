@@ -11,7 +11,7 @@ const INVALID: &str = include_str!("../../../tests/syntax/invalid.txt");
 /// The query and the expectation of each block.
 fn cases(file: &str) -> impl Iterator<Item = (String, &str)> {
     let lines: Vec<&str> = file.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")).collect();
-    assert!(lines.len().is_multiple_of(2), "each query has one line of expectation");
+    assert!(lines.len().is_multiple_of(2), "each query must have one line of expectation");
     let pairs: Vec<_> = lines.chunks(2).map(|pair| (pair[0].replace('⏎', "\n"), pair[1])).collect();
     pairs.into_iter().map(|(query, expect)| {
         let indented = expect.strip_prefix("    ").unwrap_or_else(|| panic!("no expectation for {query}"));

@@ -9,8 +9,9 @@ use tacho_query::executions::{
     TraceSummary,
 };
 
-pub fn services(list: &[ServiceStats], limit: usize) -> Value {
-    json!({ "services": list.iter().take(limit).map(service).collect::<Vec<_>>() })
+pub fn services(list: &[ServiceStats], limit: usize, quantile_error: f64) -> Value {
+    let services: Vec<Value> = list.iter().take(limit).map(service).collect();
+    json!({ "services": services, "quantile_error": quantile_error })
 }
 
 fn service(s: &ServiceStats) -> Value {
@@ -32,8 +33,9 @@ fn service(s: &ServiceStats) -> Value {
     })
 }
 
-pub fn operations(list: &[OperationStats], limit: usize) -> Value {
-    json!({ "operations": list.iter().take(limit).map(operation).collect::<Vec<_>>() })
+pub fn operations(list: &[OperationStats], limit: usize, quantile_error: f64) -> Value {
+    let operations: Vec<Value> = list.iter().take(limit).map(operation).collect();
+    json!({ "operations": operations, "quantile_error": quantile_error })
 }
 
 fn operation(o: &OperationStats) -> Value {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_chunk::{AttributeData, ExecutionBlock};
+use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock};
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
 use tacho_store::{Damages, Error, ErrorKind, Needed, Read};
@@ -75,18 +75,60 @@ pub async fn blocks(
         Some(known) => Needed::Traces { accepts: &is_wanted, known: Some(known) },
         None => Needed::All,
     };
-    kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), &|_, _| true).await
+    kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), None, &|_, _| true).await
 }
 
-/// Reads the selected blocks that `keep` accepts. The others are freed, each before the next one of its series is decoded.
+/// Gets the summary of a chunk, or a text about a damaged one. Returns whether the summary replaces the blocks of the chunk.
+type Summing<'a> = &'a (dyn Fn(&Labels, Result<&CallSummary, String>) -> bool + Sync);
+
+/// Summaries that could not be used because they are damaged.
+#[derive(Default)]
+pub struct DamagedSummaries {
+    count: usize,
+    first: Option<String>,
+}
+
+impl DamagedSummaries {
+    fn add(&mut self, said: String) {
+        self.count += 1;
+        self.first.get_or_insert(said);
+    }
+
+    fn sentence(&self) -> Option<String> {
+        let (count, first) = (self.count, self.first.as_ref()?);
+        let summaries = if count == 1 { "summary of calls is" } else { "summaries of calls are" };
+        Some(format!(
+            "{count} {summaries} damaged, so the calls were read: {first}; tacho repair writes them again"
+        ))
+    }
+}
+
+/// What an answer lacks because a limit was reached, and how it was computed in spite of damage.
+#[derive(Default)]
+pub struct Notes {
+    incomplete: Vec<Incomplete>,
+    summaries: DamagedSummaries,
+}
+
+impl Notes {
+    pub fn sentences(&self) -> impl Iterator<Item = String> {
+        self.incomplete.iter().map(Incomplete::to_string).chain(self.summaries.sentence())
+    }
+}
+
+/// Reads the selected blocks that `keep` accepts. The others are freed, each before the next one of its series is decoded. With
+/// `summing`, blocks whose summary it takes are not read.
 async fn kept(
     store: &View,
     (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),
     room: &AtomicUsize,
+    summing: Option<Summing<'_>>,
     keep: &(impl Fn(&Labels, &ExecutionBlock) -> bool + Sync),
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
     let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
         let keep = |block: &ExecutionBlock| keep(&labels, block);
+        let sum = |summary: Result<&CallSummary, String>| summing.is_some_and(|sum| sum(&labels, summary));
+        let needed = if summing.is_some() { Needed::Unsummarized(&sum) } else { needed };
         let blocks = store.executions_of(id, range, room, needed, keep).await?;
         Ok::<_, Error>((labels, blocks))
     });
@@ -114,7 +156,8 @@ pub async fn folded<F: Fold + Send>(
     (service, range): (Option<&str>, TimeRange),
     cache_bytes_max: usize,
     mut fold: F,
-) -> Result<(Read<F::Answer>, Vec<Incomplete>), Error> {
+) -> Result<(Read<F::Answer>, Notes), Error> {
+    let mut summaries = DamagedSummaries::default();
     let mut cache: Option<Cache> = None;
     let mut damages = Damages::default();
     let mut scanned = None;
@@ -130,7 +173,7 @@ pub async fn folded<F: Fold + Send>(
         // Keeps no blocks if those of this scope did not fit before, or if the scope is only a part.
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
-        let read = pass(store, (service, range), (scope, &room), &mut fold).await?;
+        let read = pass(store, (service, range), (scope, &room), &mut fold, &mut summaries).await?;
         // A pass over a part reads only some of the blocks, so it may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
@@ -140,16 +183,18 @@ pub async fn folded<F: Fold + Send>(
             scanned = Some(scope);
         }
     }
-    let incomplete = fold.incomplete();
-    Ok((Read { records: fold.finish(), damages }, incomplete))
+    let notes = Notes { incomplete: fold.incomplete(), summaries };
+    Ok((Read { records: fold.finish(), damages }, notes))
 }
 
-/// Reads all blocks of a scope once and adds them to `fold`. Returns them if `room` is enough for all.
+/// Reads all blocks of a scope once and adds them to `fold`, or their summaries if the pass takes them. Returns the blocks if
+/// `room` is enough for all, and no summary was taken.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
     (scope, room): (Scope, &AtomicUsize),
     fold: &mut (impl Fold + Send),
+    damaged: &mut DamagedSummaries,
 ) -> Result<Read<Option<Vec<SourceBlock>>>, Error> {
     let wanted = match scope {
         Scope::Service => Wanted::Service(service),
@@ -176,8 +221,21 @@ async fn pass(
         all_fit.fetch_and(fits, Ordering::Relaxed);
         fits
     };
-    let Read { records, damages } =
-        kept(store, (wanted, needed, range), &AtomicUsize::new(usize::MAX), &keep).await?;
+    let damaged = Mutex::new(damaged);
+    let sum = |labels: &Labels, summary: Result<&CallSummary, String>| match summary {
+        Ok(summary) => {
+            let is_taken = fold().add_summary(labels, summary);
+            all_fit.fetch_and(!is_taken, Ordering::Relaxed);
+            is_taken
+        }
+        Err(said) => {
+            damaged.lock().unwrap_or_else(PoisonError::into_inner).add(said);
+            false
+        }
+    };
+    let summing: Option<Summing<'_>> = if fold().takes_summaries() { Some(&sum) } else { None };
+    let room = AtomicUsize::new(usize::MAX);
+    let Read { records, damages } = kept(store, (wanted, needed, range), &room, summing, &keep).await?;
     let records = all_fit.into_inner().then_some(records);
     Ok(Read { records, damages })
 }

@@ -13,11 +13,12 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::Value;
+use tacho_chunk::SKETCH_ERROR;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::Cancel;
 use tacho_query::executions::{
-    self, Filter, Fold, Graphing, Incomplete, Level, Operations, Order, Outcome, Search, Searching, Services,
-    SourceBlock,
+    self, Filter, Fold, Graphing, Level, Operations, Order, Outcome, QUANTILE_ERROR, Search, Searching,
+    Services, SourceBlock,
 };
 use tacho_store::{Damages, ErrorKind, Read};
 
@@ -29,7 +30,7 @@ use super::turn::{Asked, Running, Turn, away, turn, watched};
 use crate::access::Access;
 use crate::http::app::App;
 use crate::read::damage::sentences;
-use fetch::Wanted;
+use fetch::{Notes, Wanted};
 
 /// Default and maximum number of traces in one response.
 const TRACES_DEFAULT: usize = 100;
@@ -50,9 +51,11 @@ pub fn routes() -> Vec<Route> {
 
 async fn services(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
-    let limit = limit(&params)?;
+    let (limit, is_exact) = (limit(&params)?, is_exact(&params)?);
     let fold = Services::new(filter.clone());
-    folded((&app, &access), &filter, fold, move |services| answer::services(&services, limit)).await
+    let fold = if is_exact { fold } else { fold.from_summaries() };
+    let write = move |services: Vec<_>| answer::services(&services, limit, quantile_error(is_exact));
+    folded((&app, &access), &filter, fold, write).await
 }
 
 async fn operations(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
@@ -62,9 +65,11 @@ async fn operations(State(app): State<Arc<App>>, access: Access, params: Params)
         "a kind: method, http-server, http-client, database, connection-wait or task",
         kind,
     )?;
-    let limit = limit(&params)?;
+    let (limit, is_exact) = (limit(&params)?, is_exact(&params)?);
     let fold = Operations::new(filter.clone(), kind);
-    folded((&app, &access), &filter, fold, move |operations| answer::operations(&operations, limit)).await
+    let fold = if is_exact { fold } else { fold.from_summaries() };
+    let write = move |operations: Vec<_>| answer::operations(&operations, limit, quantile_error(is_exact));
+    folded((&app, &access), &filter, fold, write).await
 }
 
 async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
@@ -129,9 +134,9 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     let filter = filter(&app, &params)?;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let (Read { records: graph, damages }, incomplete) =
+    let (Read { records: graph, damages }, notes) =
         computed((&app, &access), &filter, Graphing::new(filter.clone(), level)).await?;
-    let warnings = warnings(&damages, &incomplete);
+    let warnings = warnings(&damages, &notes);
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
         return Ok((content_type, comments(warnings) + &graph.to_dot()).into_response());
@@ -139,9 +144,10 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     away(move || Json(damage::told(answer::graph(&graph), warnings)).into_response()).await
 }
 
-/// What an answer lacks: unreadable records, and what was beyond the limits of the analysis.
-fn warnings(damages: &Damages, incomplete: &[Incomplete]) -> Vec<String> {
-    sentences(damages).into_iter().chain(incomplete.iter().map(Incomplete::to_string)).collect()
+/// What an answer lacks: unreadable records, and what was beyond the limits of the analysis. Also damaged summaries, which the
+/// answer does not need.
+fn warnings(damages: &Damages, notes: &Notes) -> Vec<String> {
+    sentences(damages).into_iter().chain(notes.sentences()).collect()
 }
 
 /// Warnings as comments of Graphviz.
@@ -165,8 +171,8 @@ async fn folded<T: Send + 'static>(
     fold: impl Fold<Answer = T> + Send,
     write: impl FnOnce(T) -> Value + Send + 'static,
 ) -> Answer {
-    let (Read { records, damages }, incomplete) = computed(context, filter, fold).await?;
-    let warnings = warnings(&damages, &incomplete);
+    let (Read { records, damages }, notes) = computed(context, filter, fold).await?;
+    let warnings = warnings(&damages, &notes);
     away(move || Json(damage::told(write(records), warnings)).into_response()).await
 }
 
@@ -176,7 +182,7 @@ async fn computed<F: Fold + Send>(
     (app, access): (&App, &Access),
     filter: &Filter,
     fold: F,
-) -> Result<(Read<F::Answer>, Vec<Incomplete>), ApiError> {
+) -> Result<(Read<F::Answer>, Notes), ApiError> {
     let _turn = turn(&app.analyses).await?;
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let _running = Running::new(app.metrics.queries_running.with([]));
@@ -245,6 +251,21 @@ fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {
 
 fn limit(params: &Params) -> Result<usize, ApiError> {
     Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
+}
+
+/// The parameter `exact`: `true` computes from the calls alone, without summaries.
+fn is_exact(params: &Params) -> Result<bool, ApiError> {
+    let is_exact = |text: &str| match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    };
+    Ok(params.parse("exact", "true or false", is_exact)?.unwrap_or(false))
+}
+
+/// Largest relative error of a percentile.
+const fn quantile_error(is_exact: bool) -> f64 {
+    if is_exact { QUANTILE_ERROR } else { SKETCH_ERROR }
 }
 
 fn kind(text: &str) -> Option<OperationKind> {

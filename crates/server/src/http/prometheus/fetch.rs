@@ -3,20 +3,22 @@
 //! Path of one record: before, `crates/store/src/read/samples.rs` returns it; after, `crates/query/src/promql/`
 //! computes with it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use tacho_model::{Kind, Labels, SeriesId};
+use tacho_model::{Kind, Labels, SeriesId, Timestamp};
 use tacho_query::Cancel;
 use tacho_query::promql::{self, Limits, Piece, Selection, SeriesData};
 use tacho_store::{Damages, ErrorKind, ReadReport};
 
+use super::calls;
 use super::series::unless_many;
 use crate::access::View;
 use crate::http::error::ApiError;
 
 /// The pieces that were read of one series.
-type Pieces = (Arc<Labels>, Vec<tacho_store::Piece>);
+pub(super) type Pieces = (Arc<Labels>, Vec<tacho_store::Piece>);
 
 /// The data of each selection, in order, and the cost of reading them.
 #[derive(Default)]
@@ -25,6 +27,15 @@ pub struct Fetched {
     pub report: ReadReport,
     /// Unreadable records.
     pub damages: Damages,
+    pub of_calls: OfCalls,
+}
+
+/// What the series of calls add to the notes of an answer.
+#[derive(Default)]
+pub struct OfCalls {
+    /// Whether a selection selects series of calls, so that the answer depends on the calls.
+    pub is_some: bool,
+    pub warnings: Vec<String>,
 }
 
 impl Fetched {
@@ -46,7 +57,7 @@ impl Fetched {
             promql::each_of(series, samples, convert)
         };
         let data = self.data.into_iter().map(of_one).collect();
-        Floats { data, samples: all, report: self.report, damages: self.damages }
+        Floats { data, samples: all, report: self.report, damages: self.damages, of_calls: self.of_calls }
     }
 }
 
@@ -61,6 +72,7 @@ pub struct Floats {
     pub samples: usize,
     pub report: ReadReport,
     pub damages: Damages,
+    pub of_calls: OfCalls,
 }
 
 /// Why the samples were not read.
@@ -93,16 +105,18 @@ pub fn find(
     Ok(Some(found))
 }
 
-/// Reads all selections. Stops as soon as the limit on samples is exceeded.
+/// Reads all selections. Stops as soon as the limit on samples is exceeded. Series of calls end at `now`.
 pub async fn selections(
     store: &View,
     selections: &[Selection],
     found: &[Series],
     limits: &Limits,
+    now: Timestamp,
 ) -> Result<Fetched, Failed> {
     let room = AtomicUsize::new(limits.samples_max);
     let mut fetched = Fetched { damages: store.lacks(Kind::Sample), ..Fetched::default() };
-    for (Selection { range, windows, .. }, found) in selections.iter().zip(found) {
+    for (selection, found) in selections.iter().zip(found) {
+        let Selection { range, windows, .. } = selection;
         let ids: Vec<SeriesId> = found.iter().map(|(id, _)| *id).collect();
         let answer = store.read_samples(&ids, *range, windows.as_ref(), &room).await.map_err(|error| {
             match error.kind() {
@@ -114,7 +128,22 @@ pub async fn selections(
         fetched.damages.extend(answer.damages);
         let series = found.iter().zip(answer.series).map(|((_, labels), pieces)| (labels.clone(), pieces));
         let has_data = |(_, pieces): &Pieces| pieces.iter().any(|piece| !piece.is_empty());
-        fetched.data.push(series.filter(has_data).collect());
+        let mut series: Vec<Pieces> = series.filter(has_data).collect();
+        if let Some(counted) = calls::counted(selection) {
+            let read = calls::read(store, selection, counted, now, &room).await;
+            let read = read.map_err(|error| Failed::Other(error.into()))?;
+            let read = read.ok_or_else(|| Failed::Over(over("samples", limits.samples_max)))?;
+            fetched.damages.extend(read.damages);
+            fetched.of_calls.is_some = true;
+            fetched.of_calls.warnings.extend(read.warnings);
+            // Stored series with the same labels take precedence.
+            let stored: HashSet<&Labels> = found.iter().map(|(_, labels)| &**labels).collect();
+            series.extend(read.series.into_iter().filter(|(labels, _)| !stored.contains(&**labels)));
+            if series.len() > limits.series_max {
+                return Err(Failed::Over(over("series", limits.series_max)));
+            }
+        }
+        fetched.data.push(series);
     }
     Ok(fetched)
 }

@@ -1,10 +1,11 @@
 //! The query API of Prometheus, as Grafana and `promtool` use it: GET, and POST with a form.
 //!
-//! `fetch.rs` reads the samples of a query, `tacho_query` computes the result, `answer.rs` serializes it. `series.rs` lists
-//! series and labels.
+//! `fetch.rs` reads the samples of a query, `calls.rs` computes those of series of calls, `tacho_query` computes the result,
+//! `answer.rs` serializes it. `series.rs` lists series and labels.
 
 mod answer;
 mod cache;
+mod calls;
 mod envelope;
 mod fetch;
 mod question;

@@ -164,9 +164,8 @@ impl Attempt {
     /// Reads the samples and computes the answer within the limits of the plan.
     async fn run(mut self, app: &App) -> Result<Tried, ApiError> {
         let mut limits = self.plan.limits().clone();
-        let fetched =
-            fetch::selections(&app.view(&self.question.access), self.plan.selectors(), &self.found, &limits)
-                .await;
+        let (store, now) = (app.view(&self.question.access), app.clock.now());
+        let fetched = fetch::selections(&store, self.plan.selectors(), &self.found, &limits, now).await;
         self.question.watch.ends(Step::Read);
         let fetched = match fetched {
             Ok(fetched) => fetched,
@@ -224,7 +223,7 @@ impl Attempt {
     }
 
     fn tried(mut self, output: Result<Output, tacho_query::Error>, floats: Floats) -> Tried {
-        let Floats { data, samples, report, damages } = floats;
+        let Floats { data, samples, report, damages, of_calls } = floats;
         drop(data);
         let output = match output {
             Ok(output) => output,
@@ -234,7 +233,8 @@ impl Attempt {
         let is_whole = damages.is_empty() && report.thinned.is_none();
         let output = match (output, &self.question.fill) {
             (Output::Matrix(series), Some(fill)) => {
-                let reach = Reach::of(&self.plan).ok_or(NotKept::Form);
+                // The cache does not know which calls have changed.
+                let reach = Reach::of(&self.plan).filter(|_| !of_calls.is_some).ok_or(NotKept::Form);
                 let reach = if is_whole { reach } else { Err(NotKept::Notes) };
                 Output::Matrix(fill.complete(series, reach))
             }
@@ -249,6 +249,7 @@ impl Attempt {
             return self.over(error);
         }
         answer.warnings = sentences(&damages);
+        answer.warnings.extend(of_calls.warnings);
         answer.infos = report.thinned.map(|thinned| info(Thinned::of(thinned))).into_iter().collect();
         self.question.watch.ends(Step::Evaluate);
         answer.stats = self.question.wants_stats.then(|| self.question.watch.stats(samples, &report));

@@ -10,12 +10,13 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tacho_api::json::json_text_bytes;
-use tacho_model::{Kind, Labels, Matcher, PatternBudget, Timestamp};
+use tacho_model::{Kind, Labels, Matcher, NAME, PatternBudget, Timestamp};
 use tacho_query::{Cancel, promql};
 use tacho_store::Unfound;
 use tokio::sync::Semaphore;
 
 use super::answer::{LIGHT_LABELS_BYTES_MAX, LabelMap, label_bytes};
+use super::calls;
 use super::envelope::{Answer, TRUNCATED, success};
 use crate::access::{Access, View};
 use crate::http::answers::Keeps;
@@ -95,7 +96,13 @@ pub async fn values(
 ) -> Answer {
     let name = unescape(&name);
     let list = move |store: &View, selectors: &Selectors, limit, waits: Waits<'_>| {
-        let values = store.label_values_within(Kind::Sample, &name, selectors, VALUES_BYTES_MAX, waits)?;
+        let mut values =
+            store.label_values_within(Kind::Sample, &name, selectors, VALUES_BYTES_MAX, waits)?;
+        if name == NAME && selectors.is_empty() && !store.find(Kind::Execution, &[]).is_empty() {
+            values.extend(calls::names().map(str::to_owned));
+            values.sort_unstable();
+            values.dedup();
+        }
         let bytes: usize = values.iter().take(limit).map(|value| json_text_bytes(value)).sum();
         if bytes > VALUES_BYTES_MAX {
             let message = format!(

@@ -349,7 +349,7 @@ class AggregateIT {
             assertEquals(
                     List.of(2L, 0L, 3L),
                     List.of(probed.on(), probed.aggregated(), probed.off()),
-                    "open and the constructor are never called, so they cost nothing");
+                    "open and the constructor stay on: they are never called, so they cost nothing");
             assertTrue(program.errors().contains("switched off from now on: " + REQUEST));
             assertTrue(got.samples.stream().noneMatch(sample -> sample.name().equals(COUNT)));
             long requests = sum(program, "requests") + program.number("last");

@@ -78,7 +78,8 @@ class FaultIT {
 
     @ParameterizedTest
     @CsvSource({"17, CLOSING_ONCE", "25, CLOSING_ONCE", "17, HANGING_ONCE"})
-    void aProgramThatEndsConnectsAgain(int jdk, WireServer.Mode first) throws Exception {
+    void anEndingProgramConnectsAgainAfterAFailedConnection(int jdk, WireServer.Mode first)
+            throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = first;
             Program program =
@@ -155,7 +156,7 @@ class FaultIT {
                             + " again; the connection failed once since the last message about"
                             + " it; nothing was dropped in the meantime",
                     told.get(3),
-                    "the second outage is logged when the program ends");
+                    "the second outage must be logged when the program ends");
         }
     }
 
@@ -283,7 +284,7 @@ class FaultIT {
                             .start();
             program.finish();
             assertEquals(1, server.connections,
-                    "without a common version the agent does not retry at once");
+                    "without a common version the agent must not retry at once");
             assertOneLine(program, "error 2");
         }
     }

@@ -172,8 +172,8 @@ class LeftOutIT {
         roots.stream()
                 .filter(root -> root.operation.equals(HANDS))
                 .forEach(root -> assertEquals(3, pieces.remove(root.span),
-                        "each trace has three pieces"));
-        assertEquals(Map.of(), pieces, "no piece lacks its trace");
+                        "each recorded trace must have three pieces"));
+        assertEquals(Map.of(), pieces, "pieces whose trace has not arrived");
     }
 
     /**

@@ -164,7 +164,7 @@ class RecordingIT {
             assertEquals(
                     server.decoder().roots.size() * 3L,
                     server.decoder().callsEnded,
-                    "traces are complete");
+                    "each trace must have its three calls");
         }
     }
 

@@ -196,7 +196,7 @@ class SwitchIT {
             assertNull(server.fault);
             assertAllEnded(server);
             long calls = count(server, slow);
-            assertTrue(calls > 10 && calls < 120 + 4, "recorded were " + calls);
+            assertTrue(calls > 10 && calls < 120 + 4, calls + " calls were recorded");
         }
     }
 
@@ -254,7 +254,7 @@ class SwitchIT {
             assertTrue(
                     server.awaitProbed(WAIT_S, probed -> probed.on() == 2),
                     () -> "the answer has no new counts: " + server.probed());
-            assertEquals(2, server.probed().matched(0), "call and the constructor");
+            assertEquals(2, server.probed().matched(0), "the rule must match call() and the constructor");
             program.say("end");
             program.finish();
             assertNull(server.fault);
@@ -406,7 +406,7 @@ class SwitchIT {
             program.say("end");
             program.finish();
             assertNull(server.fault);
-            assertEquals(0, count(server, "TooLong"), "the class is unchanged");
+            assertEquals(0, count(server, "TooLong"), "calls of a class that cannot be instrumented");
             long named = program.errors().lines().filter(line -> line.contains("TooLong")).count();
             assertEquals(1, named, program.describe());
         }

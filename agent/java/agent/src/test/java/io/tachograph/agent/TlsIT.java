@@ -94,7 +94,7 @@ class TlsIT {
                 program.errors().lines().filter(line -> line.contains("the server ")).toList();
         assertTrue(
                 lines.size() >= 1 && lines.get(0).contains(expected),
-                () -> expected + " in " + program.describe());
+                () -> "the first line about the server lacks \"" + expected + "\": " + program.describe());
         assertTrue(lines.get(0).endsWith("; the program goes on, the agent keeps trying"));
         assertEquals(0, server.allBytes, program.describe());
     }
@@ -207,7 +207,7 @@ class TlsIT {
     private static void awaitError(Program program, String text) throws Exception {
         long until = System.nanoTime() + 60_000_000_000L;
         while (!program.errors().contains(text)) {
-            assertTrue(System.nanoTime() < until, () -> text + " in " + program.describe());
+            assertTrue(System.nanoTime() < until, () -> "no line with \"" + text + "\": " + program.describe());
             Thread.sleep(20);
         }
     }
@@ -235,7 +235,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aServerRequiresAClientCertificate(int jdk) throws Exception {
+    void aServerThatRequiresAClientCertificateIsLogged(int jdk) throws Exception {
         try (WireServer server = strict()) {
             Program bare = program(jdk, server.address(), ours.file);
             fails(server, bare, "the server requires a client certificate: set tls_client_cert");
@@ -255,7 +255,7 @@ class TlsIT {
     }
 
     @Test
-    void aServerRequiresTls() throws Exception {
+    void aServerThatRequiresTlsIsLogged() throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             server.errorCode = 11;

@@ -44,7 +44,7 @@ class TokenIT {
     private static void awaitError(Program program, String text) throws Exception {
         long until = System.nanoTime() + 60_000_000_000L;
         while (!program.errors().contains(text)) {
-            assertTrue(System.nanoTime() < until, () -> text + " in " + program.describe());
+            assertTrue(System.nanoTime() < until, () -> "no line with \"" + text + "\": " + program.describe());
             Thread.sleep(20);
         }
     }
@@ -107,7 +107,7 @@ class TokenIT {
             Program program = program(jdk, server, "until-told", "1").with("TACHO_TOKEN_FILE", file);
             program.start();
             awaitError(program, "token_file=" + file + ": no such file; the program goes on");
-            assertEquals(0, server.connections, "no connection while the file is missing");
+            assertEquals(0, server.connections, "the agent has connected although the file is missing");
             Files.writeString(file, TOKEN);
             awaitError(program, "connected to");
             server.token = "next";

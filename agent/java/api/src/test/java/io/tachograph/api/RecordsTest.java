@@ -47,7 +47,7 @@ class RecordsTest {
     void anAgentMayBeAttachedLater() throws Exception {
         ClassLoader loader = Compiled.of("Orders", SOURCE).apart(AGENT);
         call(loader, "p.Caller", "call");
-        assertFalse(isOn(loader), "the agent's classes are loaded, but it has not started");
+        assertFalse(isOn(loader), "on, although the agent has not started (only its classes are loaded)");
         Class<?> options = loader.loadClass("io.tachograph.bootstrap.Buffers$Options");
         Class<?> recorder = loader.loadClass("io.tachograph.bootstrap.Recorder");
         recorder.getMethod("start", options)
@@ -60,7 +60,7 @@ class RecordsTest {
         long before = (long) buffer.getClass().getMethod("published").invoke(buffer);
         call(loader, "p.Caller", "call");
         long after = (long) buffer.getClass().getMethod("published").invoke(buffer);
-        assertEquals(2, after - before, "one word with type and time, and one number");
+        assertEquals(2, after - before, "a record must take one word with type and time, and one for the number");
         assertEquals("ada", buffer.getClass().getMethod("takeObject").invoke(buffer));
         Object types = call(loader, "io.tachograph.bootstrap.RecordTypes", "shared");
         Object entry = types.getClass().getMethod("entry", int.class).invoke(types, 1);

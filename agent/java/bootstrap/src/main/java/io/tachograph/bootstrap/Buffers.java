@@ -67,7 +67,7 @@ public final class Buffers {
          */
         public int virtualWords = 2_048;
 
-        /** Maximum number of the rings that are lent. */
+        /** Maximum number of rings that are lent at the same time. */
         public int virtualMax = 1_024;
 
         /** Longest wait for space in the ring, ns. 0: the call is dropped without a wait. */

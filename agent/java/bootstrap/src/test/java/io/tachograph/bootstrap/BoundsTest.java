@@ -97,7 +97,9 @@ class BoundsTest {
         }
         int recorded = (int) tokens.stream().filter(token -> token > 0).count();
         assertEquals(
-                count - recorded, buffers.callsDroppedWithoutBuffer(), "the others are counted");
+                count - recorded,
+                buffers.callsDroppedWithoutBuffer(),
+                "calls of threads without a buffer must be counted as dropped");
         return recorded;
     }
 

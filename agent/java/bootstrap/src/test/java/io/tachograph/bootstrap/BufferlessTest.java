@@ -189,7 +189,7 @@ class BufferlessTest {
         buffer.own(thread, isLent);
         thread.start();
         thread.join();
-        assertFalse(buffers.reclaim(buffer), "it holds unread events");
+        assertFalse(buffers.reclaim(buffer), "a buffer with unread events was reclaimed");
         buffer.free(buffer.published());
         assertEquals(!isLent, buffers.reclaim(buffer));
         assertEquals(isLent ? thread : null, buffer.owner());

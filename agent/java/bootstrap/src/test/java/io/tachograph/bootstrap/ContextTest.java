@@ -43,7 +43,7 @@ class ContextTest {
     }
 
     @Test
-    void onlyATraceThatIsNotRecordedHereLacksTheFlag() {
+    void outgoingHeadersLackTheSampledFlagOnlyIfTheTraceIsNotRecordedHere() {
         Context leftOut = Context.leftOut(1, 2, 3);
         assertFalse(leftOut.isSampled());
         assertFalse(leftOut.isFromHeader());

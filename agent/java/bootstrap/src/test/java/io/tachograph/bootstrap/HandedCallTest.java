@@ -36,7 +36,7 @@ class HandedCallTest {
         }
         assertEquals(before, Losses.calls());
         assertEquals(0, buffers.callsDroppedWithoutBuffer());
-        assertTrue(buffers.bytes() <= 8 * 65_536 * 8, "at most eight buffers");
+        assertTrue(buffers.bytes() <= 8 * 65_536 * 8, "more than eight buffers are in use");
         assertTrue(buffers.lend(Thread.currentThread()).slot >= 0);
     }
 

@@ -10,7 +10,7 @@ class OperationsTest {
     private static final int OTHERS = 6;
 
     @Test
-    void aNameHasOneIdInItsKind() {
+    void aNameHasOneIdForEachKind() {
         Operations operations = new Operations(100, 10);
         int method = operations.id(Operations.METHOD, "a");
         assertEquals(method, operations.id(Operations.METHOD, "a"));
@@ -21,7 +21,7 @@ class OperationsTest {
                 operations.entry(operations.id(Operations.DATABASE, "a")).kind);
         assertNull(operations.entry(0));
         assertNull(operations.entry(99));
-        assertEquals(method, operations.id(77, "a"), "an unknown kind is a method");
+        assertEquals(method, operations.id(77, "a"), "an unknown kind must count as method");
     }
 
     @Test

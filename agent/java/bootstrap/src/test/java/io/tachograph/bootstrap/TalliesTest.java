@@ -152,7 +152,7 @@ class TalliesTest {
         assertEquals(outer, buffer.innermostCounted(operation("<init>")));
         assertEquals(0, buffer.innermostCounted(operation("never")));
         buffer.exitCounted(0, false);
-        assertTrue(buffer.tallies().isOpen(), "the token 0 ends no call");
+        assertTrue(buffer.tallies().isOpen(), "the token 0 has ended a call");
         buffer.exitCounted(outer, false);
         assertFalse(buffer.tallies().isOpen());
     }
@@ -168,7 +168,7 @@ class TalliesTest {
         }
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 9_999));
         assertEquals(7L << 32 | 1_001, pairs.admit(7L << 32 | 1_001),
-                "a known pair keeps its own count");
+                "a known pair must keep its own count");
         long operation = 100;
         for (int left = CallPairs.PAIRS_MAX - CallPairs.OWN_MAX - 1; left > 0; left--) {
             assertEquals(operation << 32 | other, pairs.admit(operation << 32 | 1_001));
@@ -218,7 +218,7 @@ class TalliesTest {
         long before = 0;
         for (int look = 0; look < 100; look++) {
             long now = counted(buffers).getOrDefault("->outer", 0L);
-            assertTrue(now >= before, "counts never fall");
+            assertTrue(now >= before, "the count of outer fell from " + before + " to " + now);
             before = now;
         }
         for (Thread thread : threads) {

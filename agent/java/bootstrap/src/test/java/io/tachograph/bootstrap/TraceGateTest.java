@@ -140,7 +140,7 @@ class TraceGateTest {
         "A(b.C.)d()A(e()), 3",
         "a(A(b.)c())d(), 1",
     })
-    void noCallOfTheTraceIsRecorded(String script, long calls) {
+    void noCallOfAnUnsampledTraceIsRecorded(String script, long calls) {
         Buffers keeping = buffers(1);
         Buffers leaving = buffers(1);
         keeping.current().attach(KEPT);
@@ -153,7 +153,7 @@ class TraceGateTest {
         assertEquals(0, callsLeftOut(keeping));
         assertEquals(0, buffer.callsDropped());
         assertEquals(counted(keeping), counted(leaving));
-        assertTrue(call(buffer, "after", KEPT), "the gate decides about the next trace");
+        assertTrue(call(buffer, "after", KEPT), "the trace after the unrecorded one is not recorded");
         assertFalse(call(buffer, "after", UNSAMPLED));
         assertEquals("[0, 0, 1, 1]", counts(leaving, "after"));
     }
@@ -177,11 +177,11 @@ class TraceGateTest {
         Buffers buffers = buffers(1);
         ThreadBuffer buffer = buffers.current();
         buffers.traces().spare(0);
-        assertTrue(call(buffer, "entry", null), "the first one is always recorded");
+        assertTrue(call(buffer, "entry", null), "the first trace is not recorded");
         int token = buffer.enter(operation("entry"));
         assertTrue(token < 0);
         Context context = buffer.context();
-        assertSame(context, buffer.context(), "one trace has one id");
+        assertSame(context, buffer.context(), "the context must stay the same within a trace");
         assertTrue(context.traceparent().endsWith("-00"));
         // A task or a thread is part of its trace, so it is not counted as a trace.
         ThreadBuffer other = buffers.lend(Thread.currentThread());
@@ -200,7 +200,7 @@ class TraceGateTest {
         assertEquals("[1, 1, 0, 0]", counts(buffers, "entry"));
         assertEquals(4, callsLeftOut(buffers));
         buffer.exit(token);
-        assertNull(buffer.context(), "the trace has ended");
+        assertNull(buffer.context(), "the trace has ended, but its context is still there");
         token = buffer.enter(operation("entry"));
         assertNotEquals(context.traceparent(), buffer.context().traceparent());
         buffer.exit(token);
@@ -215,7 +215,7 @@ class TraceGateTest {
         buffer.attach(attached);
         assertEquals("00-" + TRACE + "-00f067aa0ba902b7-00", buffer.context().traceparent());
         assertFalse(buffer.context().isFromHeader(),
-                "a task of the trace is not counted as a trace");
+                "a task of the trace would be counted as a trace");
         buffer.exit(token);
         buffer.attach(KEPT);
         token = buffer.enter(operation("request"));
@@ -253,7 +253,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
         assertFalse(call(buffer, "entry", null));
         entry.give(0, 1_000_000);
-        assertFalse(call(buffer, "entry", null), "the probability is 0, in spite of the permits");
+        assertFalse(call(buffer, "entry", null), "recorded because of the permits, although the probability is 0");
         entry.give(0.25, 0);
         int kept = 0;
         for (int at = 0; at < 10_000; at++) {
@@ -280,7 +280,7 @@ class TraceGateTest {
         assertSame(others, traces.entry(operation("bounded-yet-more")));
         assertSame(others, traces.entry(Operations.COUNT_MAX));
         assertEquals(1, traces.entry(operation("bounded-1")).index(),
-                "a known operation keeps its own entry");
+                "a known operation must keep its own entry");
         assertEquals(Traces.ENTRIES_MAX + 1, traces.entries().length);
     }
 
@@ -381,19 +381,20 @@ class TraceGateTest {
             while (call(buffer, "full", null)) {}
         }
         int before = buffer.outermostLeftOut();
-        assertEquals(0, before, "no unrecorded call is open");
+        assertEquals(0, before, "an unrecorded call is open at the start");
         assertTrue(buffer.enter(operation("outer")) < 0);
         buffer.attach(null);
         buffer.free(buffer.published());
         int number = buffer.outermostLeftOut();
         buffer.endLeftOut(before);
         buffer.endLeftOut(number - 1);
-        assertFalse(call(buffer, "inner", null), "not recorded, like its caller");
+        assertFalse(call(buffer, "inner", null), "recorded, although its caller is not");
         int inner = buffer.enter(operation("inner"));
         buffer.endLeftOut(number);
-        assertTrue(call(buffer, "later", null), "it begins its own trace");
+        assertTrue(call(buffer, "later", null), "not recorded, although it begins a trace of its own");
         assertTrue(call(buffer, "later", null));
-        assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "only the gate reads the flag");
+        assertEquals(!byGate, call(buffer, "between", UNSAMPLED),
+                "the sampled flag must have an effect only if there is a gate");
         long dropped = buffer.callsDropped();
         buffer.exit(inner); // no effect: its caller was given up
         assertTrue(call(buffer, "later", null));
@@ -403,7 +404,8 @@ class TraceGateTest {
         assertEquals(0, buffer.outermostLeftOut());
         assertNull(buffer.context());
         buffer.attach(UNSAMPLED);
-        assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "only the gate reads the flag");
+        assertEquals(!byGate, call(buffer, "after", UNSAMPLED),
+                "the sampled flag must have an effect only if there is a gate");
     }
 
     /**

@@ -170,7 +170,7 @@ class AsyncIT {
             }
             Call thrown = shop.root(call -> "/ads/name12".equals(call.attributes.get("http.path")));
             assertTrue(thrown.failed, thrown::shape);
-            assertNull(thrown.attributes.get("http.status"), "no answer was sent");
+            assertNull(thrown.attributes.get("http.status"), "a status is recorded, although no answer was sent");
             assertEquals(
                     "java.lang.IllegalStateException: no stock",
                     thrown.attributes.get("exception"));

@@ -63,7 +63,7 @@ class HttpClientIT {
                 assertEquals(
                         post.span,
                         posted.parent,
-                        "the header is sent before the call of kind http-client begins");
+                        "the header must name the caller, because the call of kind http-client begins later");
 
                 Call foreign = calling.root(root -> root.operation.endsWith(".foreign()"));
                 assertTrue(
@@ -72,13 +72,13 @@ class HttpClientIT {
 
                 Call missing = calling.root("shop.CallingShop.missing()").children.get(0);
                 assertEquals("404", missing.attributes.get("http.status"));
-                assertTrue(!missing.failed, "404 is an answer");
+                assertTrue(!missing.failed, "404 is an answer, not a failure");
                 Call refused = calling.root("shop.CallingShop.refused()").children.get(0);
                 assertEquals("GET 127.0.0.1:1!", refused.shape());
                 assertEquals(
                         "r-9",
                         called.root("GET /send/{id}").attributes.get("request.id"),
-                        "other headers are sent too");
+                        "the other headers must be sent too");
             }
         }
     }
@@ -96,12 +96,12 @@ class HttpClientIT {
             assertEquals(
                     64 - 6,
                     lines(with, "< traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-01").size(),
-                    "all requests except those to /told, which have their own traceparent");
+                    "all requests must have the header, except those to /told, which have their own traceparent");
             List<String> moved = told(with, "/moved");
             List<String> there = told(with, "/there");
             assertEquals(4, moved.size());
             assertTrue(there.containsAll(moved),
-                    "redirections have the header of the first request: " + moved + " " + there);
+                    "a redirected request lacks the header of the first request: " + moved + " " + there);
         }
     }
 
@@ -122,7 +122,7 @@ class HttpClientIT {
             List<Call> silent =
                     shop.roots(PromisingShop.SILENT, call -> isTo("/silent", call));
             assertEquals(PromisingShop.SILENT, silent.size());
-            assertTrue(silent.stream().allMatch(call -> call.end == null), "none was answered");
+            assertTrue(silent.stream().allMatch(call -> call.end == null), "a request has ended, although none was answered");
         }
     }
 

@@ -66,7 +66,7 @@ class JettyIT {
                             "traceparent",
                             "00-" + TRACE + "-0000000000000000-01"));
             Call plain = jetty.root("GET /plain");
-            assertNotEquals(TRACE, plain.traceId, "an invalid traceparent is ignored");
+            assertNotEquals(TRACE, plain.traceId, "an invalid traceparent was not ignored");
             assertNull(plain.parent);
             assertEquals("c-2", plain.attributes.get("request.id"));
 

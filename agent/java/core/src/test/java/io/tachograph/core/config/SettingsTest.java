@@ -33,7 +33,7 @@ class SettingsTest {
         assertEquals(100_000_000, settings.number(Setting.BLOCK_MAX));
         assertEquals(16 << 20, settings.number(Setting.QUEUE));
         assertEquals(List.of(), settings.list(Setting.INCLUDE));
-        assertEquals(0, settings.number(Setting.TRACES_MAX), "every trace is recorded");
+        assertEquals(0, settings.number(Setting.TRACES_MAX), "by default every trace must be recorded");
     }
 
     @Test
@@ -212,7 +212,7 @@ service = "\\x"        | line 1, service: unknown escape
 = 3                    | line 1: a key was expected
 enabled = 1            | toml enabled=1: expected true or false; using true
 """)
-    void faultsAreNamed(String file, String expected) throws Exception {
+    void invalidLinesAndValuesAreReported(String file, String expected) throws Exception {
         Settings settings = load(file + "\nhost = \"kept\"\n", Map.of());
         assertTrue(
                 settings.warnings().stream().anyMatch(warning -> warning.contains(expected)),
@@ -283,7 +283,8 @@ BLOCK_MAX           | -1         | 100000000       | expected a duration such as
 TRACES_MAX          | 1000000000 | 1000000000      |
 TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allowed; using 0
 """)
-    void boundsHold(String setting, String text, long counts, String expected) throws Exception {
+    void boundsAreAcceptedAndValuesOutsideAreReported(
+            String setting, String text, long counts, String expected) throws Exception {
         Setting one = Setting.valueOf(setting);
         String variable = one.variable();
         Settings settings = Settings.load(null, Map.of(variable, text));
@@ -296,7 +297,7 @@ TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allow
     @Test
     void theFileDoesNotReplaceAWrongVariable() throws Exception {
         Settings settings = load("buffer = 128\n", Map.of("TACHO_BUFFER", "x"));
-        assertEquals(32_768, settings.count(Setting.BUFFER), "the default, as in the warning");
+        assertEquals(32_768, settings.count(Setting.BUFFER), "the default must apply, not the value of the file");
     }
 
     @Test

@@ -57,8 +57,8 @@ class LimitsTest {
         assertEquals("", judge(limits, window(900_000, SECOND, 0)));
         assertEquals("", judge(limits, window(1_000_001, SECOND, 0)));
         assertEquals("1: rate 1.2 M/s over 1 M/s", judge(limits, window(1_200_000, SECOND, 0)));
-        assertEquals("", judge(limits, window(1_000_000, SECOND, 0)), "at the limit");
-        assertEquals("", judge(limits, window(20_000_000, SECOND, 0), 1, 2), "already aggregated");
+        assertEquals("", judge(limits, window(1_000_000, SECOND, 0)), "moved by a rate at the limit, not above it");
+        assertEquals("", judge(limits, window(20_000_000, SECOND, 0), 1, 2), "moved although it is already aggregated");
     }
 
     @Test
@@ -76,7 +76,7 @@ class LimitsTest {
                         + "3 off: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0)));
         assertEquals("", judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3),
-                "no decision after one window over the budget");
+                "decided after a single window over the budget");
         assertEquals(
                 "nothing left: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
@@ -106,7 +106,7 @@ class LimitsTest {
         Limits limits = new Limits(0, 1);
         for (int window = 0; window < 4; window++) {
             assertEquals("", judge(limits, window(1_000, SECOND / 51, 0)));
-            assertEquals("", judge(limits, window(1_000, 0, 0)), "processor time is unknown");
+            assertEquals("", judge(limits, window(1_000, 0, 0)), "moved although the processor time is unknown");
         }
         assertTrue(limits.judge(window(0, SECOND, 0), COSTS, each -> false, each -> false).kept);
     }
@@ -199,7 +199,7 @@ class LimitsTest {
         Costs first = calibration.costs();
         calibration.measure();
         Costs costs = calibration.costs();
-        assertTrue(costs.recordNanos <= first.recordNanos, "the lowest cost is kept");
+        assertTrue(costs.recordNanos <= first.recordNanos, "a higher cost has replaced the lower one");
         assertTrue(costs.aggregateNanos <= first.aggregateNanos);
         assertTrue(costs.recordNanos > 1 && costs.recordNanos < 100_000, "" + costs.recordNanos);
         assertTrue(costs.aggregateNanos > 1 && costs.aggregateNanos < 100_000);

@@ -158,7 +158,7 @@ class TraceKeeperTest {
         for (String part : least.split(" ")) {
             String name = part.substring(0, part.indexOf('='));
             long enough = Long.parseLong(part.substring(part.indexOf('=') + 1));
-            assertTrue(load.kept.get(name) >= enough, load.kept + " kept, not " + least);
+            assertTrue(load.kept.get(name) >= enough, load.kept + " kept, expected at least " + least);
             assertEquals(load.kept.get(name) + " of " + load.made.get(name), load.told(name));
         }
     }
@@ -172,8 +172,8 @@ class TraceKeeperTest {
         }
         long rush = load.second("a=30000 b=1 c=1");
         assertTrue(rush <= 101 && rush >= 90, rush + " kept in the burst");
-        assertEquals(6, load.kept.get("b"), "all traces of b are recorded");
-        assertEquals(1, load.kept.get("c"), "the first trace of an operation is recorded");
+        assertEquals(6, load.kept.get("b"), "each trace of b must be recorded");
+        assertEquals(1, load.kept.get("c"), "the first trace of c must be recorded");
         long after = load.second("a=30000 b=1 c=1");
         assertTrue(after <= 101 && after >= 80, after + " kept after the burst");
     }
@@ -209,14 +209,14 @@ class TraceKeeperTest {
             load.second("from/01=80 own=5000");
         }
         long kept = load.kept.get("own") - before;
-        assertTrue(kept > 150 && kept <= 210, kept + " of its own in 10 s");
+        assertTrue(kept > 150 && kept <= 210, kept + " traces of own were recorded in 10 s");
         load.second("from/01=5000 own=5000");
         before = load.kept.get("own");
         for (int second = 0; second < 10; second++) {
             load.second("from/01=5000 own=5000");
         }
         kept = load.kept.get("own") - before;
-        assertTrue(kept > 75 && kept <= 110, kept + " of its own in 10 s");
+        assertTrue(kept > 75 && kept <= 110, kept + " traces of own were recorded in 10 s");
         assertEquals(load.made.get("from"), load.kept.get("from"));
     }
 
@@ -224,7 +224,7 @@ class TraceKeeperTest {
     void unrecordedTracesAreLoggedOnce() {
         Load load = new Load(10);
         load.second("a=100 b=1");
-        assertEquals("", load.said.toString(), "a burst is not logged");
+        assertEquals("", load.said.toString(), "a burst was logged");
         load.second("a=0 b=1");
         load.second("a=1000 b=1");
         load.second("a=1001 b=1");
@@ -232,7 +232,7 @@ class TraceKeeperTest {
         assertEquals(
                 List.of("some traces are not recorded from now on: rate 1 k/s over 10/s"),
                 said(load));
-        assertEquals(0, load.moves.size(), "no operation is moved");
+        assertEquals(0, load.moves.size(), "operations were moved");
         int seconds = 0;
         while (said(load).size() == 1 && seconds < 100) {
             load.second("a=1 b=1");

@@ -51,6 +51,6 @@ class AnswerPauseTest {
         pause.restart();
         assertEquals(0, leftAt(true, 101));
         pause.answered(START + 101 * MILLI);
-        assertEquals(200, leftAt(true, 101), "the pause begins again");
+        assertEquals(200, leftAt(true, 101), "after a restart the first pause must be the shortest one");
     }
 }

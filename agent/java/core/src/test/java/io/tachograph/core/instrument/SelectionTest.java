@@ -118,9 +118,9 @@ class SelectionTest {
         assertArrayEquals(new long[] {4, 1, 1, 0, 1}, totals.fits);
         assertArrayEquals(new long[] {1, 1, 1, 0, 1}, totals.decides);
         assertEquals(2, totals.recorded);
-        assertEquals(1, totals.off, "methods that exclude switches off are not counted");
+        assertEquals(1, totals.off, "methods that are off because of the setting exclude must not be counted");
         WatchedClasses.Totals later = watched.totals(selection.replace(List.of()));
-        assertEquals(0, later.classes, "decisions of older rules are not counted");
+        assertEquals(0, later.classes, "decisions of older rules must not be counted");
     }
 
     @Test

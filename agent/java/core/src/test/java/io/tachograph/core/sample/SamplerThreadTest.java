@@ -39,7 +39,7 @@ class SamplerThreadTest {
     }
 
     @Test
-    void withoutTheModuleOfTheJvmsSamplesTheAgentIsStillSampled() {
+    void withoutTheModuleJavaManagementTheAgentIsStillSampled() {
         List<Sampler> samplers =
                 thread.samplers(
                         () -> {
@@ -50,7 +50,7 @@ class SamplerThreadTest {
     }
 
     @Test
-    void bothAreSampled() {
+    void theJvmAndTheAgentAreSampled() {
         List<Sampler> samplers = thread.samplers(() -> new JvmSampler(new SeriesMaker(Map.of())));
         assertEquals(List.of("JvmSampler", "AgentSampler"), names(samplers));
     }

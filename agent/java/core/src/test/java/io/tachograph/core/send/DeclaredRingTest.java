@@ -115,7 +115,7 @@ class DeclaredRingTest {
         pass();
         Call root = decoder.roots.get(0);
         Call child = root.children.get(0);
-        assertEquals("value", child.attributes.get("key"), "objects have the order of their words");
+        assertEquals("value", child.attributes.get("key"), "objects must be read in the order of their words");
         List<String> got = new ArrayList<>();
         for (Declared record : decoder.declared) {
             String where =
@@ -166,7 +166,7 @@ class DeclaredRingTest {
     void typesPastTheBoundAndRecordsLongerThanTheRingAreDropped() {
         assertFalse(buffer.records().begin(0, 0, 0));
         assertFalse(buffer.records().begin(NUMBER, 300, 0));
-        assertFalse(buffer.records().begin(ORDER, 1, 40), "the side ring holds 32 objects");
+        assertFalse(buffer.records().begin(ORDER, 1, 40), "a record of 40 objects was accepted, but the side ring holds 32");
         assertEquals(3, buffer.records().dropped());
         RecordTypes few = new RecordTypes(2, 60);
         assertEquals(1, few.id("a", "J", "x", ""));

@@ -69,6 +69,6 @@ class OutboxTest {
         assertEquals(20, totals.callsDropped());
         assertEquals(0, outbox.bytes());
         frame(10);
-        assertEquals(3, sendNext(), "numbers are not reused");
+        assertEquals(3, sendNext(), "the number of a discarded frame must not be used again");
     }
 }

@@ -12,9 +12,10 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Tasks submitted with a method of {@code ForkJoinPool}, which include those of {@code
- * CompletableFuture} without an executor. Tasks that such a task forks are not followed, because
- * divided work has too many parts to store the origin of each.
+ * Tasks submitted with a method of {@code ForkJoinPool}, except the newer {@code schedule} and
+ * {@code externalSubmit}. They include those of {@code CompletableFuture} without an executor.
+ * Tasks that such a task forks are not followed, because divided work has too many parts to store
+ * the origin of each.
  */
 public final class ForkJoinProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ForkJoinPool";

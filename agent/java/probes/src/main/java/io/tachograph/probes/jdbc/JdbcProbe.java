@@ -73,7 +73,7 @@ public final class JdbcProbe implements Probe {
 
     /**
      * Matches classes that implement an interface. This reads the class files of all ancestors, so
-     * it is limited to likely names. All known drivers and pools use such names.
+     * it is limited to likely names. The supported drivers and pools use such names.
      */
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {

@@ -25,7 +25,7 @@ class SqlTest {
     @EnumSource(SqlDialect.class)
     void statementsHaveTheShapesOfTheTable(SqlDialect dialect) throws IOException {
         List<String[]> cases = lines("shapes.tsv", dialect);
-        assertTrue(cases.size() > 30, "the table has cases");
+        assertTrue(cases.size() > 30, "the table has only " + cases.size() + " cases");
         for (String[] one : cases) {
             assertEquals(one[2], Sql.shape(one[1], dialect), one[1]);
         }

@@ -52,7 +52,7 @@ class WeakIdentityMapTest {
         }
         Object late = new Object();
         map.put(late, 99);
-        assertNull(map.get(late), "the bound is reached");
+        assertNull(map.get(late), "an object past the bound was stored");
         java.util.Arrays.fill(kept, null);
         for (int round = 0; round < 100 && map.get(late) == null; round++) {
             System.gc();

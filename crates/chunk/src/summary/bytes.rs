@@ -1,0 +1,342 @@
+//! How is a summary stored, and how is it read from untrusted bytes? As columns of numbers, each with its codec and its length
+//! (`docs/format/chunk.md`, *Version 4*).
+
+use std::sync::Arc;
+
+use tacho_model::{Operation, TraceId, ValueType};
+
+use super::build::summary_of_slots;
+use super::{
+    Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SLOTS_S,
+    bucket_count,
+};
+use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
+use crate::codec::{self, Numbers};
+use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
+use crate::{Encoding, Error, ExecutionBlock};
+
+/// Version of the bytes of a summary.
+const VERSION: u8 = 1;
+
+/// Size and checksum of the summary, as stored in the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SummaryInfo {
+    /// 0: the chunk has no summary.
+    pub bytes: usize,
+    /// CRC-32C of the summary and of the columns with the operations, which follow it; 0 without a summary.
+    pub(crate) checksum: u32,
+}
+
+impl SummaryInfo {
+    /// Describes a summary. `operations` are the bytes of the columns with the operations.
+    pub(crate) fn of(summary: &[u8], operations: &[u8]) -> Self {
+        if summary.is_empty() {
+            return Self::default();
+        }
+        Self { bytes: summary.len(), checksum: crc32c::crc32c_append(crc32c::crc32c(summary), operations) }
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.bytes as u64);
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+    }
+
+    pub(crate) fn take(reader: &mut Reader<'_>, bytes_max: usize) -> Result<Self, Error> {
+        let bytes = reader.size("bytes of the summary", bytes_max)?;
+        Ok(Self { bytes, checksum: u32::from_le_bytes(reader.array("checksum of the summary")?) })
+    }
+
+    /// Compares the checksum with that of the summary and the columns with the operations.
+    pub(crate) fn verify(&self, bytes: &[u8]) -> Result<(), Error> {
+        let got = crc32c::crc32c(bytes);
+        if got == self.checksum {
+            return Ok(());
+        }
+        Err(Error::SummaryChecksum { expected: self.checksum, got })
+    }
+}
+
+/// Number of parts of each list of a summary.
+struct Counts {
+    cells: usize,
+    points: usize,
+    requests: usize,
+    buckets: usize,
+    loose: usize,
+}
+
+/// Writes columns.
+struct Writer<'a> {
+    encoding: &'a Encoding,
+    out: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn column(&mut self, words: impl Iterator<Item = u64>) {
+        let words: Vec<u64> = words.collect();
+        let encoded = codec::encode(Numbers::u64(&words), 0, self.encoding);
+        self.out.push(encoded.codec);
+        put_varint(&mut self.out, encoded.bytes.len() as u64);
+        self.out.extend_from_slice(&encoded.bytes);
+    }
+}
+
+pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
+    let CallSummary { cells, points, requests, loose, .. } = summary;
+    let lists = || cells.iter().map(|cell| &cell.buckets).chain(requests.iter().map(|slot| &slot.buckets));
+    let slots = points.iter().map(|point| point.slot).chain(requests.iter().map(|slot| slot.slot));
+    let first = slots.min().unwrap_or_default();
+    let mut writer = Writer { encoding, out: vec![VERSION] };
+    put_varint(&mut writer.out, summary.slot_s.cast_unsigned());
+    put_varint(&mut writer.out, zigzag(first));
+    let buckets = lists().map(Vec::len).sum();
+    for count in [cells.len(), points.len(), requests.len(), buckets, loose.len()] {
+        put_varint(&mut writer.out, count as u64);
+    }
+    writer.column(cells.iter().map(|cell| u64::from(cell.operation) * 2 + u64::from(cell.is_uncalled)));
+    let figures: [fn(&Cell) -> u64; 7] = [
+        |cell| cell.count,
+        |cell| cell.errors,
+        |cell| cell.refused,
+        |cell| cell.total_ns,
+        |cell| cell.self_ns,
+        |cell| cell.min_ns,
+        |cell| cell.max_ns,
+    ];
+    figures.into_iter().for_each(|figure| writer.column(cells.iter().map(figure)));
+    let slot = |slot: i64| slot.wrapping_sub(first).cast_unsigned();
+    writer.column(points.iter().map(|point| slot(point.slot)));
+    writer.column(points.iter().map(|point| point.cell.into()));
+    writer.column(points.iter().map(|point| point.count));
+    writer.column(points.iter().map(|point| point.errors));
+    writer.column(requests.iter().map(|requests| slot(requests.slot) * 3 + requests.class as u64));
+    writer.column(lists().map(|buckets| buckets.len() as u64));
+    writer.column(lists().flat_map(|buckets| gaps(buckets)));
+    writer.column(lists().flatten().map(|(_, count)| *count));
+    put_loose(&mut writer, loose);
+    writer.out
+}
+
+/// The first bucket, and the difference of each other one from the previous one.
+fn gaps(buckets: &[(u16, u64)]) -> impl Iterator<Item = u64> {
+    let mut before = 0;
+    buckets.iter().map(move |(bucket, _)| u64::from(bucket - std::mem::replace(&mut before, *bucket)))
+}
+
+fn put_loose(writer: &mut Writer<'_>, loose: &[LoosePart]) {
+    let trace = |shift: u32| loose.iter().map(move |part| low_word(part.key.trace.0 >> shift));
+    writer.column(trace(64));
+    writer.column(trace(0));
+    writer.column(loose.iter().map(|part| part.key.base));
+    writer.column(loose.iter().map(|part| part.key.part.into()));
+    let edge = |part: &LoosePart| match part.edge {
+        Edge::End(at) => (0, at),
+        Edge::Start(operation, at) => (u64::from(operation) + 1, at),
+    };
+    writer.column(loose.iter().map(|part| edge(part).0));
+    writer.column(loose.iter().map(|part| edge(part).1.cast_unsigned()));
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
+const fn low_word(wide: u128) -> u64 {
+    wide as u64
+}
+
+/// Reads columns, and names them in errors.
+struct Taker<'a> {
+    reader: Reader<'a>,
+}
+
+impl Taker<'_> {
+    fn column(&mut self, what: &'static str, count: usize) -> Result<Vec<u64>, Error> {
+        let tag = self.reader.byte(what)?;
+        let bytes = self.reader.size(what, self.reader.left())?;
+        let bytes = self.reader.take(bytes, what)?;
+        let wrong = |source| Error::SummaryColumn { what, source: Box::new(source) };
+        codec::decode(tag, bytes, count, ValueType::U64, 0).map_err(wrong)
+    }
+
+    /// Numbers of at most `max`.
+    fn within(&mut self, what: &'static str, count: usize, max: u64) -> Result<Vec<u64>, Error> {
+        let words = self.column(what, count)?;
+        match words.iter().find(|word| **word > max) {
+            Some(value) => Err(Error::Limit { what, value: *value, max }),
+            None => Ok(words),
+        }
+    }
+
+    fn counts(&mut self) -> Result<Counts, Error> {
+        Ok(Counts {
+            cells: self.reader.size("cells of the summary", SUMMARY_CELLS_MAX)?,
+            points: self.reader.size("points of the summary", SUMMARY_POINTS_MAX)?,
+            requests: self.reader.size("slots with requests", SUMMARY_POINTS_MAX)?,
+            buckets: self.reader.size("buckets of the summary", SUMMARY_POINTS_MAX)?,
+            loose: self.reader.size("loose parts of the summary", SUMMARY_LOOSE_MAX)?,
+        })
+    }
+}
+
+/// Decodes a summary, and checks that its lists are in order and agree with each other.
+pub(crate) fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<CallSummary, Error> {
+    let mut taker = Taker { reader: Reader::new(bytes) };
+    let version = taker.reader.byte("version of the summary")?;
+    if version != VERSION {
+        return Err(Error::value("version of the summary", version));
+    }
+    let seconds = taker.reader.varint("length of a slot")?;
+    let known = SLOTS_S.into_iter().find(|known| known.cast_unsigned() == seconds);
+    let slot_s = known.ok_or(Error::value("length of a slot", seconds))?;
+    let first = unzigzag(taker.reader.varint("first slot")?);
+    let counts = taker.counts()?;
+    let mut cells = take_cells(&mut taker, counts.cells, operations.len())?;
+    let points = take_points(&mut taker, counts.points, first, &cells)?;
+    let mut requests = take_requests(&mut taker, counts.requests, first)?;
+    let lists = cells.iter_mut().map(|cell| &mut cell.buckets);
+    let lists = lists.chain(requests.iter_mut().map(|slot| &mut slot.buckets)).collect();
+    take_buckets(&mut taker, counts.buckets, lists)?;
+    check_counts(&cells, &points)?;
+    let loose = take_loose(&mut taker, counts.loose, operations.len())?;
+    taker.reader.end("summary")?;
+    Ok(CallSummary { operations, slot_s, cells, points, requests, loose })
+}
+
+fn take_cells(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<Vec<Cell>, Error> {
+    let places = taker.within("cell", count, (operations * 2).saturating_sub(1) as u64)?;
+    if !places.is_sorted_by(|a, b| a < b) {
+        return Err(Error::SummaryDisordered { what: "cells" });
+    }
+    let mut figure = |what| taker.column(what, count).map(Vec::into_iter);
+    let (mut counts, mut errors, mut refused) =
+        (figure("count")?, figure("errors")?, figure("refused calls")?);
+    let (mut totals, mut selves) = (figure("sum of durations")?, figure("self time")?);
+    let (mut mins, mut maxs) = (figure("shortest duration")?, figure("longest duration")?);
+    let next = |figures: &mut std::vec::IntoIter<u64>| figures.next().unwrap_or_default();
+    let cell = |place: u64| Cell {
+        operation: u32::try_from(place / 2).unwrap_or(u32::MAX),
+        is_uncalled: place % 2 == 1,
+        count: next(&mut counts),
+        errors: next(&mut errors),
+        refused: next(&mut refused),
+        total_ns: next(&mut totals),
+        self_ns: next(&mut selves),
+        min_ns: next(&mut mins),
+        max_ns: next(&mut maxs),
+        buckets: vec![],
+    };
+    Ok(places.into_iter().map(cell).collect())
+}
+
+fn take_points(taker: &mut Taker<'_>, count: usize, first: i64, cells: &[Cell]) -> Result<Vec<Point>, Error> {
+    let slots = taker.column("slot of a point", count)?;
+    let of_cells = taker.within("cell of a point", count, cells.len().saturating_sub(1) as u64)?;
+    let (counts, errors) =
+        (taker.column("count of a point", count)?, taker.column("errors of a point", count)?);
+    let point = |(((slot, cell), count), errors): (((u64, u64), u64), u64)| -> Result<Point, Error> {
+        let slot = first.checked_add_unsigned(slot).ok_or(Error::value("slot of a point", slot))?;
+        Ok(Point { slot, cell: u32::try_from(cell).unwrap_or(u32::MAX), count, errors })
+    };
+    let points: Vec<Point> =
+        slots.into_iter().zip(of_cells).zip(counts).zip(errors).map(point).collect::<Result<_, _>>()?;
+    if !points.is_sorted_by(|a, b| (a.slot, a.cell) < (b.slot, b.cell)) {
+        return Err(Error::SummaryDisordered { what: "points" });
+    }
+    Ok(points)
+}
+
+fn take_requests(taker: &mut Taker<'_>, count: usize, first: i64) -> Result<Vec<RequestSlot>, Error> {
+    let places = taker.column("slot with requests", count)?;
+    if !places.is_sorted_by(|a, b| a < b) {
+        return Err(Error::SummaryDisordered { what: "slots with requests" });
+    }
+    let requests = |place: u64| -> Result<RequestSlot, Error> {
+        let wrong = || Error::value("slot with requests", place);
+        let slot = first.checked_add_unsigned(place / 3).ok_or_else(wrong)?;
+        let class = usize::try_from(place % 3).ok().and_then(|class| RequestClass::ALL.get(class));
+        Ok(RequestSlot { slot, class: *class.ok_or_else(wrong)?, buckets: vec![] })
+    };
+    places.into_iter().map(requests).collect()
+}
+
+/// Fills the lists of buckets.
+fn take_buckets(taker: &mut Taker<'_>, count: usize, lists: Vec<&mut Buckets>) -> Result<(), Error> {
+    let lengths = taker.within("number of buckets", lists.len(), count as u64)?;
+    let gaps = taker.within("bucket", count, bucket_count() as u64 - 1)?;
+    let counts = taker.column("count of a bucket", count)?;
+    let sum = lengths.iter().fold(0u64, |sum, length| sum.saturating_add(*length));
+    stated("number of buckets", count as u64, sum)?;
+    let mut buckets = gaps.into_iter().zip(counts);
+    for (list, length) in lists.into_iter().zip(lengths) {
+        let mut last = 0u64;
+        for (place, (gap, count)) in (0..length).zip(&mut buckets) {
+            last += gap;
+            let bucket = u16::try_from(last).ok().filter(|bucket| usize::from(*bucket) < bucket_count());
+            let is_new = place == 0 || gap > 0;
+            match bucket.filter(|_| is_new && count > 0) {
+                Some(bucket) => list.push((bucket, count)),
+                None => return Err(Error::value("bucket", last)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn take_loose(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<Vec<LoosePart>, Error> {
+    let (highs, lows) =
+        (taker.column("trace of a loose part", count)?, taker.column("trace of a loose part", count)?);
+    let bases = taker.column("base of a loose part", count)?;
+    let parts = taker.within("number of a loose part", count, u32::MAX.into())?;
+    let edges = taker.within("operation of a loose part", count, operations as u64)?;
+    let times = taker.column("time of a loose part", count)?;
+    let traces =
+        highs.into_iter().zip(lows).map(|(high, low)| TraceId(u128::from(high) << 64 | u128::from(low)));
+    let keys = traces.zip(bases).zip(parts).map(|((trace, base), part)| {
+        let part = u32::try_from(part).unwrap_or(u32::MAX);
+        PartKey { trace, base, part }
+    });
+    let loose = |(key, (edge, at)): (PartKey, (u64, u64))| {
+        let (operation, at) = (edge.checked_sub(1), at.cast_signed());
+        let operation = operation.map(|operation| u32::try_from(operation).unwrap_or(u32::MAX));
+        LoosePart { key, edge: operation.map_or(Edge::End(at), |operation| Edge::Start(operation, at)) }
+    };
+    Ok(keys.zip(edges.into_iter().zip(times)).map(loose).collect())
+}
+
+/// Checks that the counts of a cell, of its buckets and of its points agree.
+fn check_counts(cells: &[Cell], points: &[Point]) -> Result<(), Error> {
+    let mut of_points = vec![(0u64, 0u64); cells.len()];
+    for point in points {
+        if let Some((count, errors)) = of_points.get_mut(point.cell as usize) {
+            (*count, *errors) = (count.saturating_add(point.count), errors.saturating_add(point.errors));
+        }
+    }
+    for (cell, of_points) in cells.iter().zip(of_points) {
+        let of_buckets = cell.buckets.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+        for (what, found) in [("calls in points", of_points.0), ("calls in buckets", of_buckets)] {
+            stated(what, cell.count, found)?;
+        }
+        stated("errors in points", cell.errors, of_points.1)?;
+    }
+    Ok(())
+}
+
+fn stated(what: &'static str, stated: u64, found: u64) -> Result<(), Error> {
+    if stated == found {
+        return Ok(());
+    }
+    Err(Error::Stated { what, stated: stated.to_string(), found: found.to_string() })
+}
+
+/// Compares a summary with the calls of its chunk.
+pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(), Error> {
+    let found = summary_of_slots(block, Some(summary.slot_s));
+    let found = found.ok_or(Error::SummaryDiffers { what: "existence" })?;
+    let differs = [
+        ("operations", summary.operations != found.operations),
+        ("cells", summary.cells != found.cells),
+        ("points", summary.points != found.points),
+        ("slots with requests", summary.requests != found.requests),
+        ("loose parts", summary.loose != found.loose),
+    ];
+    let first = differs.into_iter().find(|(_, differs)| *differs);
+    first.map_or(Ok(()), |(what, _)| Err(Error::SummaryDiffers { what }))
+}

@@ -1,0 +1,175 @@
+//! What is known about the calls of a chunk without reading them? Counts, sums and a sketch of the durations of each operation,
+//! and counts of each slot of time (`docs/format/chunk.md`, *Version 4*).
+//!
+//! ```text
+//!   buckets.rs  the buckets of durations
+//!   sketch.rs   durations, counted by bucket
+//!   build.rs    a block -> its summary
+//!   bytes.rs    a summary -> bytes, and back
+//! ```
+//! A summary has all facts that need no other chunk. Parts of a segment whose other part is in another chunk are listed, so
+//! that a reader can join them. The time of a recorded server during a call of an HTTP client is not known.
+
+mod buckets;
+mod build;
+mod bytes;
+mod sketch;
+
+use std::sync::Arc;
+
+use tacho_model::{Operation, Timestamp, TraceId};
+
+use crate::{Encoding, Error, ExecutionBlock};
+
+pub use buckets::{SKETCH_ERROR, bucket_count, bucket_of, bucket_range, bucket_value};
+pub use sketch::Sketch;
+
+pub(crate) use build::summary;
+pub use bytes::SummaryInfo;
+pub(crate) use bytes::{check, decode, encode};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// Possible lengths of a slot, seconds. Each one divides the next one. The encoder uses the first one with enough calls per
+/// point.
+const SLOTS_S: [i64; 4] = [60, 300, 900, SLOT_MAX_S];
+const SLOT_MAX_S: i64 = 3_600;
+
+/// Buckets with their counts, ascending by bucket. No count is 0.
+pub type Buckets = Vec<(u16, u64)>;
+
+/// The summary of a chunk of executions. A call belongs to the slot in which it was entered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallSummary {
+    pub operations: Arc<[Operation]>,
+    /// Length of a slot, seconds. Slot `n` begins at second `n * slot_s` of the Unix epoch.
+    pub slot_s: i64,
+    /// Ascending by operation, then calls with a caller before calls without one.
+    pub cells: Vec<Cell>,
+    /// Ascending by slot and cell.
+    pub points: Vec<Point>,
+    /// Ascending by slot and class.
+    pub requests: Vec<RequestSlot>,
+    /// Parts of segments whose previous or next part is not in the chunk.
+    pub loose: Vec<LoosePart>,
+}
+
+/// Calls of one operation, either with or without a caller. Only `refused` and `self_ns` include calls that do not end in the
+/// chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Index of the operation in the chunk.
+    pub operation: u32,
+    /// Whether the calls are outermost calls of segments without a parent.
+    pub is_uncalled: bool,
+    pub count: u64,
+    pub errors: u64,
+    /// Calls with a status from 400 to 499.
+    pub refused: u64,
+    /// Sum of the durations. At most `u64::MAX`, as `self_ns`.
+    pub total_ns: u64,
+    pub self_ns: u64,
+    /// Shortest and longest duration; 0 without completed calls.
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub buckets: Buckets,
+}
+
+/// Completed calls of one cell in one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    pub slot: i64,
+    /// Index of the cell.
+    pub cell: u32,
+    pub count: u64,
+    pub errors: u64,
+}
+
+/// Calls of all operations in one slot that may be requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestSlot {
+    pub slot: i64,
+    pub class: RequestClass,
+    pub buckets: Buckets,
+}
+
+/// Which calls may be requests. The classes have no call in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestClass {
+    /// Calls of kind http-server with a caller.
+    Served = 0,
+    /// Calls of kind http-server without a caller.
+    ServedUncalled = 1,
+    /// Calls of other kinds without a caller.
+    Uncalled = 2,
+}
+
+impl RequestClass {
+    const ALL: [Self; 3] = [Self::Served, Self::ServedUncalled, Self::Uncalled];
+
+    const fn of(is_http: bool, is_uncalled: bool) -> Option<Self> {
+        match (is_http, is_uncalled) {
+            (true, false) => Some(Self::Served),
+            (true, true) => Some(Self::ServedUncalled),
+            (false, true) => Some(Self::Uncalled),
+            (false, false) => None,
+        }
+    }
+
+    pub const fn is_http(self) -> bool {
+        matches!(self, Self::Served | Self::ServedUncalled)
+    }
+
+    pub const fn is_uncalled(self) -> bool {
+        matches!(self, Self::Uncalled | Self::ServedUncalled)
+    }
+}
+
+/// A part of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartKey {
+    pub trace: TraceId,
+    pub base: u64,
+    pub part: u32,
+}
+
+/// A part whose previous or next part is not in the chunk. The time between the two is self time of the innermost call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoosePart {
+    /// The earlier part.
+    pub key: PartKey,
+    pub edge: Edge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The time of the last event of the earlier part.
+    End(Timestamp),
+    /// Of the later part: its innermost carried call's operation, and the time of its first event.
+    Start(u32, Timestamp),
+}
+
+impl CallSummary {
+    /// The summary of a block, also of a small one, of which the encoder writes none. `None` if the block has more operations,
+    /// points or loose parts than a summary may have.
+    pub fn of(block: &ExecutionBlock) -> Option<Self> {
+        build::summary_of_slots(block, None)
+    }
+
+    /// Decodes the bytes of a summary without their checksum. A chunk has the operations in its columns. For tests.
+    ///
+    /// # Errors
+    /// If the bytes are malformed.
+    pub fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<Self, Error> {
+        bytes::decode(bytes, operations)
+    }
+
+    /// The bytes of the summary.
+    pub fn encode(&self) -> Vec<u8> {
+        bytes::encode(self, &Encoding::default())
+    }
+
+    /// The Unix second at which a slot begins.
+    pub const fn slot_start_s(&self, slot: i64) -> i64 {
+        slot.saturating_mul(self.slot_s)
+    }
+}

@@ -1,0 +1,45 @@
+//! A finder for tests: knows a list of spellings by their positions.
+
+use tacho_model::{FindSeries, KnownSeries, Spelling, SpellingKeys};
+
+pub struct List {
+    pub keys: SpellingKeys,
+    pub known: Vec<Spelling>,
+    /// A spelling that is added after this many lookups.
+    pub late: Option<(usize, Spelling)>,
+    changed: bool,
+}
+
+impl List {
+    pub fn new(known: impl FnOnce(&SpellingKeys) -> Vec<Spelling>) -> Self {
+        let keys = SpellingKeys::new([[7; 16], [8; 16]]);
+        let known = known(&keys);
+        Self { keys, known, late: None, changed: false }
+    }
+}
+
+impl FindSeries for List {
+    fn keys(&self) -> &SpellingKeys {
+        &self.keys
+    }
+
+    fn find(&mut self, spelling: Spelling) -> Option<KnownSeries> {
+        match &mut self.late {
+            Some((0, late)) => {
+                self.known.push(*late);
+                self.changed = true;
+                self.late = None;
+            }
+            Some((lookups, _)) => *lookups -= 1,
+            None => {}
+        }
+        let at = self.known.iter().position(|known| *known == spelling)?;
+        Some(KnownSeries { number: u32::try_from(at).unwrap(), note: 0, labels_bytes: 9 })
+    }
+
+    fn has_changed(&mut self) -> bool {
+        self.changed
+    }
+
+    fn release(&mut self) {}
+}

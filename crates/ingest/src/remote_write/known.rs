@@ -1,0 +1,102 @@
+//! Reads series that the store knows by the bytes of their labels. No labels are made for them.
+//!
+//! As in `line_protocol/known.rs`, the samples of known series are stored before all others. So after a series that is not plain,
+//! and may therefore have labels although the store knows it, no more series of the message are known.
+
+use tacho_model::{
+    FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, Sample, Spelling, SpellingKeys, Value, varint,
+};
+
+use super::{Content, HISTOGRAM, LABEL, NS_PER_MS, SAMPLE, next_field, read_sample};
+use crate::budget::{Budget, Full};
+use crate::reader::Reader;
+
+/// Memory of one sample, bytes. The growing lists exist twice while they are moved.
+const SAMPLE_BYTES: usize = 3 * KnownSamples::BYTES;
+/// The first byte of an encoded label: field 1, bytes.
+const LABEL_KEY: u8 = 1 << 3 | 2;
+
+/// Samples of known series of one message, and the spellings of its other series.
+#[derive(Default)]
+pub(super) struct Known<'f> {
+    /// `None` if the store is not asked for series.
+    keys: Option<SpellingKeys>,
+    /// `None` when no more series of the message are known.
+    finder: Option<&'f mut dyn FindSeries>,
+    pub samples: KnownSamples,
+    /// The spelling of each series of the batch.
+    pub spellings: Vec<Spelling>,
+    /// The samples of the current series.
+    plain: Vec<Sample>,
+}
+
+impl<'f> Known<'f> {
+    pub(super) fn new(finder: &'f mut dyn FindSeries) -> Self {
+        Self { keys: Some(finder.keys().clone()), finder: Some(finder), ..Self::default() }
+    }
+
+    /// Takes the samples of an encoded series if it is known. Otherwise returns the spelling of the series.
+    pub(super) fn take(&mut self, message: &[u8], budget: &mut Budget) -> Result<Option<Spelling>, Full> {
+        let Some(keys) = &self.keys else { return Ok(Some(Spelling::NONE)) };
+        self.plain.clear();
+        let labels =
+            split(message).and_then(|(labels, rest)| read_plain(rest, &mut self.plain).map(|()| labels));
+        let Some(labels) = labels else {
+            self.end();
+            return Ok(Some(Spelling::NONE));
+        };
+        let spelling = keys.labels(labels);
+        let found = self.finder.as_mut().and_then(|finder| finder.find(spelling));
+        let Some(series) = found else { return Ok(Some(spelling)) };
+        if self.samples.labels_bytes() + usize::from(series.labels_bytes) > KNOWN_LABELS_BYTES_MAX {
+            self.end();
+            return Ok(Some(spelling));
+        }
+        budget.take_beyond(SAMPLE_BYTES * self.plain.len(), message.len())?;
+        self.plain.iter().for_each(|sample| self.samples.push(series, *sample));
+        Ok(None)
+    }
+
+    /// From now on, no series are known.
+    fn end(&mut self) {
+        if let Some(finder) = self.finder.take() {
+            finder.release();
+        }
+    }
+
+    /// Notes the spelling of a series that was added to the batch.
+    pub(super) fn add(&mut self, spelling: Spelling) {
+        if self.keys.is_some() {
+            self.spellings.push(spelling);
+        }
+    }
+}
+
+/// The encoded labels, if all of them are before the other fields, and these fields.
+fn split(message: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut rest = message;
+    while let [LABEL_KEY, label @ ..] = rest {
+        rest = label;
+        let bytes = usize::try_from(varint::read(&mut rest).ok()?).ok()?;
+        rest = rest.get(bytes..)?;
+    }
+    let labels = message.get(..message.len() - rest.len())?;
+    (!labels.is_empty()).then_some((labels, rest))
+}
+
+/// Reads the samples. `None` if a field needs a closer look: a further label, a histogram, a time that is out of range, or an
+/// error.
+fn read_plain(rest: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
+    let mut reader = Reader::new(rest);
+    while let Some(field) = next_field(&mut reader).ok()? {
+        match (field.number, field.content) {
+            (SAMPLE, Content::Bytes(sample)) => {
+                let (ms, value) = read_sample(sample).ok()?;
+                samples.push(Sample { at: ms.checked_mul(NS_PER_MS)?, value: Value::F64(value) });
+            }
+            (LABEL | HISTOGRAM, _) => return None,
+            _ => {}
+        }
+    }
+    Some(())
+}

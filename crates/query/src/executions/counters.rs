@@ -1,0 +1,269 @@
+//! Which counters do the calls form? For each operation of a service and a host: calls, failed calls, or durations, minute by
+//! minute.
+//!
+//! A counter has a sample at each full minute: the calls that were entered before it, since the start of the day (UTC). So its
+//! samples do not depend on the range of the question, and it starts again each day, as the counter of a program that is
+//! started again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tacho_chunk::CallSummary;
+use tacho_model::{Labels, Operation, TimeRange, Timestamp};
+
+use super::calls::Walker;
+use super::fold::{Fold, Scope};
+use super::source::{Source, Table, host, service};
+
+const MINUTE_NS: i64 = 60_000_000_000;
+const MINUTE_S: i64 = 60;
+const DAY_MINUTES: i64 = 1_440;
+
+/// Upper bounds of the buckets of durations, ns. The last bucket has no bound.
+pub const DURATION_BOUNDS_NS: [u64; 17] = [
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    60_000_000_000,
+];
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    Calls,
+    Errors,
+    /// The sum of the durations, ns.
+    Durations,
+    /// Calls by duration. The value at an index has the calls of at most this bound of [`DURATION_BOUNDS_NS`], the last value
+    /// all calls.
+    Buckets,
+}
+
+impl Counts {
+    /// Number of counters of an operation.
+    pub const fn len(self) -> usize {
+        match self {
+            Self::Calls | Self::Errors | Self::Durations => 1,
+            Self::Buckets => DURATION_BOUNDS_NS.len() + 1,
+        }
+    }
+
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Identifies the counters of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CounterKey {
+    pub service: Arc<str>,
+    pub host: Arc<str>,
+    pub operation: Operation,
+}
+
+/// The counters of an operation. `values[i]` has the samples of counter `i`, one for each minute of [`Counters::times`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    pub key: CounterKey,
+    pub values: Vec<Vec<f64>>,
+}
+
+/// The answer. Empty if it would have more samples than the limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CounterList {
+    pub counters: Vec<Counter>,
+    pub is_over: bool,
+}
+
+/// Counts that are not 0, by minute times the number of counters plus the index of the counter.
+type Cells = BTreeMap<i64, u64>;
+
+/// Selects the operations whose calls are counted.
+type Takes<'a> = Box<dyn Fn(&CounterKey) -> bool + Send + 'a>;
+
+pub struct Counters<'a> {
+    counts: Counts,
+    takes: Takes<'a>,
+    /// Minutes of the first and the last sample, since the epoch.
+    first: i64,
+    last: i64,
+    samples_max: usize,
+    is_read: bool,
+    cells: usize,
+    table: Table<CounterKey, Option<Cells>>,
+    walker: Walker,
+}
+
+impl<'a> Counters<'a> {
+    /// Counters with samples at all full minutes of a range.
+    pub fn new(
+        counts: Counts,
+        range: TimeRange,
+        samples_max: usize,
+        takes: impl Fn(&CounterKey) -> bool + Send + 'a,
+    ) -> Self {
+        let first = range.start.div_euclid(MINUTE_NS) + i64::from(range.start.rem_euclid(MINUTE_NS) > 0);
+        let (last, takes) = (range.end.div_euclid(MINUTE_NS), Box::new(takes));
+        let (table, walker) = (Table::new(), Walker::default());
+        Self { counts, takes, first, last, samples_max, is_read: false, cells: 0, table, walker }
+    }
+
+    /// Time of the first sample, and number of the samples of each counter.
+    pub fn times(&self) -> (Timestamp, usize) {
+        let count = self.last.saturating_sub(self.first).saturating_add(1);
+        (self.first.saturating_mul(MINUTE_NS), usize::try_from(count).unwrap_or(0))
+    }
+
+    /// The time between two samples, ns.
+    pub const fn step() -> i64 {
+        MINUTE_NS
+    }
+
+    /// The calls that are counted: from the start of the day of the first sample on.
+    pub fn range(&self) -> TimeRange {
+        let start = (self.first - 1).div_euclid(DAY_MINUTES) * DAY_MINUTES;
+        TimeRange::new(start.saturating_mul(MINUTE_NS), self.last.saturating_mul(MINUTE_NS).saturating_sub(1))
+    }
+
+    /// Whether there would be more samples than the limit.
+    fn is_over(&self) -> bool {
+        let counted = self.table.rows.iter().filter(|(_, cells)| cells.is_some()).count();
+        let samples = counted.saturating_mul(self.counts.len()).saturating_mul(self.times().1);
+        samples.max(self.cells) > self.samples_max
+    }
+
+    /// Indexes of operations; `None` for those that are not selected.
+    fn numbers(&mut self, labels: &Labels, operations: &[Operation]) -> Vec<Option<u32>> {
+        let (service, host): (Arc<str>, Arc<str>) = (service(labels).into(), host(labels).into());
+        let mut number = |operation: &Operation| {
+            let (service, host) = (Arc::clone(&service), Arc::clone(&host));
+            let key = CounterKey { service, host, operation: operation.clone() };
+            let is_taken = (self.takes)(&key);
+            is_taken.then(|| self.table.position(key, || None))
+        };
+        operations.iter().map(&mut number).collect()
+    }
+
+    /// Adds to a count of a minute. All minutes before the first sample are one.
+    fn add(&mut self, number: u32, minute: i64, index: usize, amount: u64) {
+        let place = minute.max(self.first - 1) * self.counts.len() as i64 + index as i64;
+        let cells = self.table.value(number).get_or_insert_default();
+        if amount == 0 {
+            return;
+        }
+        let count = cells.entry(place).or_insert_with(|| {
+            self.cells += 1;
+            0
+        });
+        *count = count.saturating_add(amount);
+    }
+
+    /// The samples of the counters of an operation.
+    fn values(&self, cells: &Cells) -> Vec<Vec<f64>> {
+        let len = self.counts.len();
+        let (mut values, mut sums) = (vec![Vec::with_capacity(self.times().1); len], vec![0u64; len]);
+        let unit = if self.counts == Counts::Durations { 1e9 } else { 1.0 };
+        let mut cells = cells.iter().peekable();
+        for minute in self.first - 1..self.last {
+            if minute.rem_euclid(DAY_MINUTES) == 0 {
+                sums.fill(0);
+            }
+            while let Some((place, count)) =
+                cells.next_if(|(place, _)| place.div_euclid(len as i64) == minute)
+            {
+                let sum = &mut sums[place.rem_euclid(len as i64) as usize];
+                *sum = sum.saturating_add(*count);
+            }
+            // A bucket includes those of shorter durations.
+            let mut before = 0u64;
+            for (values, sum) in values.iter_mut().zip(&sums) {
+                before = if self.counts == Counts::Buckets { before.saturating_add(*sum) } else { *sum };
+                values.push(before as f64 / unit);
+            }
+        }
+        values
+    }
+}
+
+impl Fold for Counters<'_> {
+    type Answer = CounterList;
+
+    fn pass(&mut self) -> Option<Scope> {
+        (!std::mem::replace(&mut self.is_read, true)).then_some(Scope::Service)
+    }
+
+    fn add_source(&mut self, source: Source<'_>) {
+        if self.is_over() {
+            return;
+        }
+        let (numbers, range, counts) =
+            (self.numbers(source.labels, source.block.operations()), self.range(), self.counts);
+        let mut walker = std::mem::take(&mut self.walker);
+        for row in source.block.rows() {
+            walker.walk(row, |visit| {
+                let (Some(number), Some(duration)) =
+                    (numbers[visit.call.operation as usize], visit.duration())
+                else {
+                    return;
+                };
+                if !range.contains(visit.start) {
+                    return;
+                }
+                let (index, amount) = match counts {
+                    Counts::Calls => (0, 1),
+                    Counts::Errors => (0, u64::from(visit.call.failed)),
+                    Counts::Durations => (0, duration),
+                    Counts::Buckets => (DURATION_BOUNDS_NS.partition_point(|bound| *bound < duration), 1),
+                };
+                self.add(number, visit.start.div_euclid(MINUTE_NS), index, amount);
+            });
+        }
+        self.walker = walker;
+    }
+
+    fn takes_summaries(&self) -> bool {
+        matches!(self.counts, Counts::Calls | Counts::Errors)
+    }
+
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+        let slot_minutes = summary.slot_s / MINUTE_S;
+        // The minutes before the first sample are not told apart.
+        let is_early = |slot: i64| (slot + 1).saturating_mul(slot_minutes) <= self.first;
+        if slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
+            return false;
+        }
+        if self.is_over() {
+            return true;
+        }
+        let numbers = self.numbers(labels, &summary.operations);
+        for point in &summary.points {
+            let cell = &summary.cells[point.cell as usize];
+            let Some(number) = numbers[cell.operation as usize] else { continue };
+            let count = if self.counts == Counts::Errors { point.errors } else { point.count };
+            self.add(number, point.slot * slot_minutes, 0, count);
+        }
+        true
+    }
+
+    fn finish(self) -> CounterList {
+        if self.is_over() {
+            return CounterList { is_over: true, ..CounterList::default() };
+        }
+        let counted = self.table.rows.iter().filter_map(|(key, cells)| Some((key.clone(), cells.as_ref()?)));
+        let counters = counted.map(|(key, cells)| Counter { key, values: self.values(cells) }).collect();
+        CounterList { counters, is_over: false }
+    }
+}

@@ -1,0 +1,131 @@
+//! Answers from summaries have the figures of answers from the calls, for any division of the calls into chunks.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tacho_chunk::{CallSummary, ExecutionBlock};
+use tacho_model::{Attribute, AttributeValue, Labels, OperationKind, Segment, TimeRange};
+
+use super::laws::{Seed, parts, seeds, segment, table};
+use crate::executions::{Filter, Fold, OperationStats, Operations, ServiceStats, Services, SourceBlock};
+
+const KINDS: [OperationKind; 3] =
+    [OperationKind::Method, OperationKind::HttpServer, OperationKind::HttpClient];
+const MINUTE_NS: i64 = 60_000_000_000;
+/// Steps of several hours, so that slots of each length fit into them.
+const RANGE: TimeRange = TimeRange::new(0, 14_400 * MINUTE_NS);
+
+/// Computes an answer. The blocks for which `is_summed` is true are replaced by their summaries, where the fold takes them. Also
+/// returns the number of these.
+fn answer<F: Fold>(blocks: &[(SourceBlock, bool)], mut fold: F) -> (F::Answer, usize) {
+    let mut summed = 0;
+    while fold.pass().is_some() {
+        for (SourceBlock { labels, block }, is_summed) in blocks {
+            if *is_summed && fold.takes_summaries() {
+                let summary = CallSummary::of(block).expect("the block is small");
+                let summary = CallSummary::decode(&summary.encode(), summary.operations.clone()).unwrap();
+                if fold.add_summary(labels, &summary) {
+                    summed += 1;
+                    continue;
+                }
+            }
+            fold.add(labels, block);
+        }
+    }
+    (fold.finish(), summed)
+}
+
+/// Blocks of two services with two blocks each. Segments are cut into parts, which may be in different blocks.
+fn blocks(seeds: &[Seed], cuts: &[usize], choices: u64) -> Vec<(SourceBlock, bool)> {
+    let mut blocks = vec![ExecutionBlock::new(); 4];
+    let mut bits = choices;
+    for (number, seed) in (0u64..).zip(seeds) {
+        let whole = segment(number, seed);
+        let start = (number * 97 % 14_000) as i64 * MINUTE_NS + number as i64;
+        for part in parts(&Segment { start, ..whole }, cuts, 0) {
+            bits = bits.rotate_left(1);
+            let status = Attribute {
+                call: part.first_call,
+                key: "http.status".into(),
+                value: AttributeValue::Integer(if bits & 2 == 0 { 200 } else { 404 }),
+            };
+            let part = Segment { attributes: vec![status], ..part };
+            blocks[seed.1 % 2 * 2 + (bits & 1) as usize].push(&part, &table(KINDS));
+        }
+    }
+    let labels = |n: usize| Arc::new(Labels::new([("service", ["a", "b"][n / 2])]).unwrap());
+    let source = |(n, block)| SourceBlock { labels: labels(n), block: Arc::new(block) };
+    let sources = blocks.into_iter().enumerate().map(source);
+    (0u32..).zip(sources).map(|(n, source)| (source, choices >> (20 + n) & 1 == 1)).collect()
+}
+
+fn is_close(got: u64, exact: u64) -> bool {
+    u128::from(got.abs_diff(exact)) * 100 <= u128::from(exact)
+}
+
+/// The answer without percentiles and without self times of HTTP clients.
+fn certain_operation(stats: &OperationStats) -> OperationStats {
+    let is_client = stats.kind == OperationKind::HttpClient;
+    let self_ns = if is_client { None } else { stats.self_ns };
+    OperationStats { p50_ns: 0, p95_ns: 0, p99_ns: 0, self_ns, ..stats.clone() }
+}
+
+fn certain_service(stats: &ServiceStats) -> ServiceStats {
+    let mut certain = ServiceStats { p50_ns: 0, p95_ns: 0, p99_ns: 0, ..stats.clone() };
+    certain.timeline.iter_mut().for_each(|point| point.p95_ns = 0);
+    certain
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn operations_and_services_from_summaries_have_the_figures_of_the_calls(
+        seeds in seeds(),
+        cuts in prop::collection::vec(1usize..12, 0..4),
+        choices in any::<u64>(),
+        is_all in any::<bool>(),
+    ) {
+        let blocks = blocks(&seeds, &cuts, choices);
+        let range = if is_all { RANGE } else { TimeRange::ALL };
+        let filter = Filter { service: None, operation: None, range };
+
+        let (exact, _) = answer(&blocks, Operations::new(filter.clone(), None));
+        let (got, summed) = answer(&blocks, Operations::new(filter.clone(), None).from_summaries());
+        prop_assert_eq!(summed, blocks.iter().filter(|(_, is_summed)| *is_summed).count());
+        let certain = |all: &[OperationStats]| all.iter().map(certain_operation).collect::<Vec<_>>();
+        prop_assert_eq!(certain(&got), certain(&exact));
+        for (got, exact) in got.iter().zip(&exact) {
+            for (got, exact) in [(got.p50_ns, exact.p50_ns), (got.p95_ns, exact.p95_ns), (got.p99_ns, exact.p99_ns)] {
+                prop_assert!(is_close(got, exact), "{} for {}", got, exact);
+            }
+            let lacks_served = summed > 0 && got.kind == OperationKind::HttpClient;
+            prop_assert_eq!(got.self_ns, if lacks_served { None } else { exact.self_ns });
+        }
+
+        let (exact, _) = answer(&blocks, Services::new(filter.clone()));
+        let (got, _) = answer(&blocks, Services::new(filter).from_summaries());
+        let certain = |all: &[ServiceStats]| all.iter().map(certain_service).collect::<Vec<_>>();
+        prop_assert_eq!(certain(&got), certain(&exact));
+        for (got, exact) in got.iter().zip(&exact) {
+            let points = got.timeline.iter().zip(&exact.timeline).map(|(got, exact)| (got.p95_ns, exact.p95_ns));
+            let figures = [(got.p50_ns, exact.p50_ns), (got.p95_ns, exact.p95_ns), (got.p99_ns, exact.p99_ns)];
+            for (got, exact) in figures.into_iter().chain(points) {
+                prop_assert!(is_close(got, exact), "{} for {}", got, exact);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_summary_with_slots_longer_than_a_step_is_refused() {
+    let mut blocks = blocks(&[(1, 0, None, vec![(0, 0, 1), (2, 0, 5)])], &[], u64::MAX);
+    blocks.retain(|(source, _)| !source.block.is_empty());
+    let filter = |minutes: i64| Filter {
+        service: None,
+        operation: None,
+        range: TimeRange::new(0, minutes * MINUTE_NS),
+    };
+    let summed = |minutes| answer(&blocks, Services::new(filter(minutes)).from_summaries()).1;
+    assert_eq!([30, 60, 14_400].map(summed), [0, 0, 1]);
+}
