@@ -222,11 +222,7 @@ fn answers_that_are_not_read_share_a_memory_budget() {
     );
     let refused = server.get(path);
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
-    assert!(
-        refused.text().contains("answers that are being sent may take 536870912 bytes together"),
-        "{}",
-        refused.text()
-    );
+    assert!(refused.text().contains("answers that are being sent may take "), "{}", refused.text());
     assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response was refused");
     drop(answers);
     support::wait_for("memory for an answer", || {

@@ -95,7 +95,7 @@ pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::refuse_emptied;
-pub use index::{Cardinality, Finder, LabelCost, Learned, Spellings};
+pub use index::{Cardinality, Finder, LabelCost, Learned, Spellings, Unfound};
 pub use journal::{format::file_generation, refuse_newer as refuse_newer_journals};
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
 pub use kinds::plural;

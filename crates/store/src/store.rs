@@ -23,7 +23,7 @@ use crate::commit::{self, Command, Committer, Sealed, closed};
 use crate::damage::{Damages, Read};
 use crate::driver::{Driver, Health, Info};
 use crate::flush::{self, Flusher};
-use crate::index::{self, Cardinality};
+use crate::index::{self, Cardinality, Unfound};
 use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
@@ -137,18 +137,21 @@ impl Store {
 
     /// Series of a kind that all matchers accept.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
-        self.find_while(kind, matchers, &|| true).unwrap_or_default()
+        self.find_within(kind, matchers, usize::MAX, &|| true).unwrap_or_default()
     }
 
-    /// Like [`Store::find`], but stops with `None` when `waits` returns false, because the caller no longer waits. Patterns
-    /// may take seconds.
-    pub fn find_while(
+    /// Like [`Store::find`], for at most `series_max` series. Patterns may take seconds.
+    ///
+    /// # Errors
+    /// When more series are selected, or when `waits` returns false, because the caller no longer waits.
+    pub fn find_within(
         &self,
         kind: Kind,
         matchers: &[Matcher],
+        series_max: usize,
         waits: &dyn Fn() -> bool,
-    ) -> Option<Vec<(SeriesId, Arc<Labels>)>> {
-        index::find(&self.intake.index, kind, matchers, waits)
+    ) -> std::result::Result<Vec<(SeriesId, Arc<Labels>)>, Unfound> {
+        index::find(&self.intake.index, kind, matchers, series_max, waits)
     }
 
     /// The labels of a series.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
-use tacho_store::{Changes, ChunkInfo, Damages, Needed, Read, Result, SampleAnswer, Store};
+use tacho_store::{Changes, ChunkInfo, Damages, Needed, Read, Result, SampleAnswer, Store, Unfound};
 
 use super::token::Confinement;
 use super::{Access, Whole};
@@ -53,6 +53,11 @@ impl View {
         })
     }
 
+    /// The labels of a series of this access. `None` if the store has no such series, or no longer.
+    pub fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
+        self.store.labels_of(id).filter(|labels| self.admits(labels))
+    }
+
     /// The matchers, and those of the access.
     fn within(&self, matchers: &[Matcher]) -> Vec<Matcher> {
         let own = self.confinement.iter().flat_map(|confinement| &confinement.matchers);
@@ -72,9 +77,23 @@ impl View {
     }
 
     pub fn find_while(&self, kind: Kind, matchers: &[Matcher], waits: Waits<'_>) -> Option<Vec<Series>> {
+        self.find_within(kind, matchers, usize::MAX, waits).ok()
+    }
+
+    /// Like [`Store::find_within`].
+    ///
+    /// # Errors
+    /// As [`Store::find_within`].
+    pub fn find_within(
+        &self,
+        kind: Kind,
+        matchers: &[Matcher],
+        series_max: usize,
+        waits: Waits<'_>,
+    ) -> std::result::Result<Vec<Series>, Unfound> {
         match &self.confinement {
-            None => self.store.find_while(kind, matchers, waits),
-            Some(_) => self.store.find_while(kind, &self.within(matchers), waits),
+            None => self.store.find_within(kind, matchers, series_max, waits),
+            Some(_) => self.store.find_within(kind, &self.within(matchers), series_max, waits),
         }
     }
 

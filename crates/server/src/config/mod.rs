@@ -40,6 +40,8 @@ pub struct Config {
     pub tls: Option<tls::Files>,
     pub body_bytes_max: usize,
     pub decoding_bytes_max: usize,
+    /// Memory budget of answers that are being sent.
+    pub answer_bytes_max: usize,
     pub requests_max: usize,
     pub connections_max: usize,
     pub request_time_max: Duration,
@@ -148,6 +150,8 @@ const DISK_RESERVE_BYTES: u64 = 256 << 20;
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Default memory budget for records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
+/// Default memory budget of answers that are being sent, bytes: enough for two of the largest PromQL answers.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// Default memory limit of the cache of query results, bytes: some 100 panels with 40,000 points each.
 const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
 /// The next five numbers limit defaults: each default is at most the usable memory divided by one of these numbers.
@@ -155,6 +159,7 @@ const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
 /// its size in addition to a constant.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
+const ANSWER_SHARE: usize = 16;
 const QUERY_CACHE_SHARE: usize = 64;
 const INDEX_SHARE: usize = 4;
 const CHUNK_SHARE: usize = 4;
@@ -228,6 +233,10 @@ impl Settings {
             decoding_bytes_max: at_least_one(
                 "decoding-bytes-max",
                 self.decoding_bytes_max.unwrap_or_else(|| memory::share(DECODING_SHARE, DECODING_BYTES_MAX)),
+            )?,
+            answer_bytes_max: at_least_one(
+                "answer-bytes-max",
+                self.answer_bytes_max.unwrap_or_else(|| memory::share(ANSWER_SHARE, ANSWER_BYTES_MAX)),
             )?,
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,

@@ -61,6 +61,7 @@ settings! {
     tls_client_ca: PathBuf,
     body_bytes_max: usize,
     decoding_bytes_max: usize,
+    answer_bytes_max: usize,
     requests_max: usize,
     connections_max: usize,
     request_seconds_max: u64,

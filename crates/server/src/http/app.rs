@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tacho_model::{Clock, Timestamp};
 use tacho_store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answers::Answers;
 use super::decoders::Decoders;
+use super::error::ApiError;
 use super::executions::fetch::{LIGHT_BLOCK_BYTES_MAX, block_bytes_max};
 use super::origin;
 use super::prometheus::ResultCache;
@@ -51,6 +52,11 @@ pub struct App {
     pub(super) queries: Arc<Semaphore>,
     /// The single permit for heavy queries of all kinds, which need much memory. One heavy query runs at a time.
     pub(super) heavy: Arc<Semaphore>,
+    /// The single permit for selections of many series that need no other permit.
+    pub(super) lists: Arc<Semaphore>,
+    /// One permit per request that waits for `heavy` or `lists`, or holds it. At most half of `requests_max`, so that writes and
+    /// small queries are served.
+    alone: Arc<Semaphore>,
     /// Results of range queries.
     pub(super) results: Arc<ResultCache>,
     /// Memory limit for the execution blocks of one query, bytes.
@@ -66,7 +72,7 @@ pub struct App {
     pub(super) decoders: Arc<Decoders>,
     /// The services of known series.
     pub(super) services: Arc<Services>,
-    /// One permit per request, from the end of its body until its response is sent.
+    /// One permit per request, from the end of its body until its response begins.
     pub(super) permits: Arc<Semaphore>,
     pub(super) names: origin::Names,
 }
@@ -84,6 +90,8 @@ impl App {
         let permits = Arc::new(Semaphore::new(config.requests_max));
         let names = origin::Names::new(&config.allowed_hosts, config.http.is_loopback());
         let decoding = Decoding::new(config.decoding_bytes_max, config.body_bytes_max);
+        let alone_max = config.requests_max.div_ceil(2);
+        let answers = Answers::new(config.answer_bytes_max, &metrics);
         Arc::new(Self {
             started: clock.now(),
             snapshots: Snapshots::new(&config.data, store.clone(), clock.clone()),
@@ -100,15 +108,31 @@ impl App {
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             heavy: Arc::new(Semaphore::new(1)),
+            lists: Arc::new(Semaphore::new(1)),
+            alone: Arc::new(Semaphore::new(alone_max)),
             block_bytes_max: block_bytes_max(memory::usable_bytes()),
             light_block_bytes_max: LIGHT_BLOCK_BYTES_MAX,
-            answers: Answers::default(),
+            answers,
             decoding,
             merges: Arc::new(Semaphore::new(MERGES_MAX)),
             decoders: Arc::default(),
             services: Arc::default(),
             permits,
             names,
+        })
+    }
+
+    /// Lets a request wait for `heavy` or `lists`.
+    ///
+    /// # Errors
+    /// When too many requests wait.
+    pub(super) fn wait_alone(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.alone.clone().try_acquire_owned().map_err(|_| {
+            let waiting = self.config.requests_max.div_ceil(2);
+            ApiError::unavailable(
+                format!("{waiting} requests that need much memory are waiting: retry later"),
+                1,
+            )
         })
     }
 

@@ -24,7 +24,7 @@ use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
-use super::prometheus::series;
+use super::prometheus::series::{self, LIGHT_SERIES_MAX};
 use super::route::{Need, Route};
 use super::turn::away;
 use crate::access::Access;
@@ -32,7 +32,8 @@ use crate::read::reader::{self, Reader, Selected, Slice};
 use crate::read::tally;
 
 const CONTENT_TYPE: &str = "application/stream+json";
-/// Memory that an export takes, bytes: a slice of entries, and the part of the slice that is being sent.
+/// Memory that an export takes besides its list of series, bytes: a slice of entries, and the part of the slice that is being
+/// sent.
 const KEEPS_BYTES: usize = 16 << 20;
 /// Limit on the series in one checksum request.
 const CHECKSUMS_MAX: usize = 10_000;
@@ -65,12 +66,13 @@ async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> 
     };
     let (first, found) = away(names).await?;
     let first = first.map(|line| Ok(line.into()));
+    let keeps = Keeps(KEEPS_BYTES + reader::list_bytes(found.len()));
     let reader = Reader::new(app.view(&access), found, only, range).over_damage(allow_damaged);
     let state = Some((reader, VecDeque::new()));
     let rest = stream::unfold(state, move |state| next(state, totals));
     let body = Body::from_stream(stream::iter(first).chain(rest));
     let mut response = ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
-    response.extensions_mut().insert(Keeps(KEEPS_BYTES));
+    response.extensions_mut().insert(keeps);
     Ok(response)
 }
 
@@ -147,14 +149,20 @@ pub(super) async fn find(
     selectors: Option<Vec<String>>,
     only: Option<Kind>,
 ) -> Result<Vec<Selected>, ApiError> {
-    let store = app.view(access);
-    let work = move |cancel: &Cancel| {
-        // A selector without matchers accepts every series. No text can express such a selector.
-        let selectors = selectors.map_or_else(|| Ok(vec![Vec::new()]), |texts| series::parse(&texts))?;
-        let found = reader::find_while(&store, &selectors, only, &|| !cancel.is_cancelled());
-        Ok(found.ok_or_else(Cancel::error)?)
+    let work = |series_max| {
+        let (store, selectors) = (app.view(access), selectors.clone());
+        move |cancel: &Cancel| {
+            // A selector without matchers accepts every series. No text can express such a selector.
+            let selectors = selectors.map_or_else(|| Ok(vec![Vec::new()]), |texts| series::parse(&texts))?;
+            let waits = || !cancel.is_cancelled();
+            series::unless_many(reader::find_within(&store, &selectors, only, series_max, &waits))
+        }
     };
-    series::selecting(app, &app.queries, work).await
+    if let Some(found) = series::selecting(app, &app.queries, work(LIGHT_SERIES_MAX)).await? {
+        return Ok(found);
+    }
+    let found = series::selecting_alone(app, &app.lists, work(usize::MAX)).await?;
+    found.ok_or_else(|| ApiError::internal("a selection of series ended without a result"))
 }
 
 pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {

@@ -1,8 +1,9 @@
 //! For every request: checks its origin and credentials, limits the number of running requests and their time, counts
 //! requests, and adds security headers.
 //!
-//! A request counts as running from the end of its body (`admission.rs`) until its response is sent. The time limit covers the
-//! reception of the body and the handler. If the client does not read the response, `paced.rs` ends the connection.
+//! A request counts as running from the end of its body (`admission.rs`) until its response begins. The time limit covers the
+//! reception of the body and the handler. While the response is sent, it counts against the memory budget of `answers.rs`. If
+//! the client does not read the response, `paced.rs` ends the connection.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -71,7 +72,9 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
         let response = next.run(request).await;
         let share = app.answers.share(&response)?;
         let response = if gzip { compress::compress(response).await } else { response };
-        Ok(hold(response, (place, share)))
+        // Clients that do not read their responses must not take the permits of other requests.
+        drop(place);
+        Ok(hold(response, share))
     };
     let answer = tokio::time::timeout(limit, answer).await;
     answer.unwrap_or_else(|_| Err(ApiError::timeout(limit.as_secs()))).unwrap_or_else(ApiError::into_response)

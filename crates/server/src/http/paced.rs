@@ -1,7 +1,8 @@
 //! A socket that limits how long its peer may leave written bytes unread.
 //!
-//! Only time during which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the
-//! time, because otherwise a peer could read a stream of small frames arbitrarily slowly.
+//! A peer is cut off if it reads nothing for [`IDLE_MAX`], or too slowly: less than [`BYTES_MIN`] in `time_max`. Only time
+//! during which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the time,
+//! because otherwise a peer could read a stream of small frames arbitrarily slowly.
 
 use std::io;
 use std::pin::Pin;
@@ -13,6 +14,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Bytes that the socket must accept in each `time_max` of blocked writes. It accepts more only if the peer reads.
 const BYTES_MIN: usize = 64 << 10;
+
+/// Limit on the time of one blocked write.
+const IDLE_MAX: Duration = Duration::from_secs(20);
 
 pub struct Paced<S> {
     socket: S,
@@ -51,7 +55,7 @@ impl<S> Paced<S> {
             }
             Poll::Ready(error) => Poll::Ready(error),
             Poll::Pending => {
-                let left = self.time_max.saturating_sub(self.blocked);
+                let left = self.time_max.saturating_sub(self.blocked).min(IDLE_MAX);
                 let (_, timer) = self.block.get_or_insert_with(|| {
                     let now = Instant::now();
                     (now, Box::pin(sleep_until(now + left)))
@@ -150,6 +154,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_peer_of_a_stream_of_small_frames_is_cut_off() {
         cut_off(200).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_nothing_is_cut_off_before_the_time_of_slow_peers() {
+        let (ours, _theirs) = tokio::io::duplex(1_024);
+        let cuts = Arc::new(AtomicUsize::new(0));
+        let count = cuts.clone();
+        let cut = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut paced = Paced::new(ours, 3 * IDLE_MAX, cut);
+        let began = Instant::now();
+        let error = paced.write_all(&[7; 2_048]).await.unwrap_err();
+        assert_eq!((error.kind(), cuts.load(Ordering::Relaxed)), (io::ErrorKind::TimedOut, 1));
+        assert!(began.elapsed() < 2 * IDLE_MAX, "cut off after {:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 //! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them at an interval, by default every ten seconds.
 
 mod access;
+mod answers;
 mod cache;
 mod control;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub struct Metrics {
     pub http_request_seconds: Family<Histogram, 1>,
     pub queries_running: Family<Gauge, 0>,
     pub queries_cancelled: Family<Counter, 0>,
+    pub answers: answers::AnswerFigures,
     pub cache: CacheFigures,
     pub tls: tls::TlsFigures,
     pub access: access::AccessFigures,
@@ -112,6 +114,7 @@ impl Default for Metrics {
                 "PromQL queries, selections of series, searches of entries and analyses of executions that ended early: \
                  the client disconnected, or a timeout.",
             ),
+            answers: answers::AnswerFigures::default(),
             cache: CacheFigures::default(),
             tls: tls::TlsFigures::default(),
             access: access::AccessFigures::default(),
@@ -142,6 +145,7 @@ impl Metrics {
             &self.queries_cancelled,
         ];
         own.into_iter()
+            .chain(self.answers.families())
             .chain(self.cache.families())
             .chain(self.tls.families())
             .chain(self.access.families())

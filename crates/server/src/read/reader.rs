@@ -1,14 +1,14 @@
 //! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series,
 //! which together have about as many records as one slice.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use tacho_api::export::{Bounds, Thinned, Totals};
 use tacho_ingest::json_lines;
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
-use tacho_store::{Damages, Exactness, Piece, Read, Result};
+use tacho_store::{Damages, Exactness, Piece, Read, Result, Unfound};
 
 use crate::access::View;
 
@@ -45,17 +45,34 @@ pub fn find_while(
     only: Option<Kind>,
     waits: &dyn Fn() -> bool,
 ) -> Option<Vec<Selected>> {
+    find_within(store, selectors, only, usize::MAX, waits).ok()
+}
+
+/// The same as [`find`], for at most `series_max` series of all selectors together.
+///
+/// # Errors
+/// When a selection has more series, or as soon as `waits` returns false.
+pub fn find_within(
+    store: &View,
+    selectors: &[Vec<Matcher>],
+    only: Option<Kind>,
+    series_max: usize,
+    waits: &dyn Fn() -> bool,
+) -> std::result::Result<Vec<Selected>, Unfound> {
     let mut found = Vec::new();
     let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
     for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
+        // Many selectors may accept the same series. Their labels are kept once.
+        let mut known = HashSet::new();
         for matchers in selectors {
-            let series = store.find_while(kind, matchers, waits)?.into_iter();
-            found.extend(series.map(|(id, labels)| Selected { kind, id, labels }));
+            let series =
+                store.find_within(kind, matchers, series_max - found.len().min(series_max), waits)?;
+            let new = |(id, _): &(SeriesId, Arc<Labels>)| selectors.len() == 1 || known.insert(*id);
+            found.extend(series.into_iter().filter(new).map(|(id, labels)| Selected { kind, id, labels }));
         }
     }
     found.sort_unstable_by(|a, b| (&a.labels, a.kind).cmp(&(&b.labels, b.kind)));
-    found.dedup_by(|a, b| (a.id, a.kind) == (b.id, b.kind));
-    Some(found)
+    Ok(found)
 }
 
 /// The names of all labels of these series.
@@ -119,13 +136,30 @@ impl Slice {
     }
 }
 
+/// A series without its labels. It takes 17 bytes, because a reader may keep millions of them.
+struct Key {
+    id: [u8; 16],
+    kind: Kind,
+}
+
+impl Key {
+    const fn id(&self) -> SeriesId {
+        SeriesId(u128::from_be_bytes(self.id))
+    }
+}
+
+/// Memory that a [`Reader`] keeps for this number of series, bytes.
+pub const fn list_bytes(series: usize) -> usize {
+    series * size_of::<Key>()
+}
+
 /// Reads one series after the other. Short series of samples are read together.
 pub struct Reader {
     store: View,
     range: TimeRange,
     /// Kinds for which the reader has not yet checked whether damage may hide whole series.
     kinds: Vec<Kind>,
-    todo: VecDeque<Selected>,
+    todo: VecDeque<Key>,
     /// The unread ranges of the first series of `todo`. `None` before that series is begun.
     slices: Option<VecDeque<TimeRange>>,
     /// Error bounds of the first series of `todo`.
@@ -181,7 +215,8 @@ impl Reader {
             store,
             range,
             kinds: only.map_or_else(|| vec![Kind::Sample, Kind::Entry], |only| vec![only]),
-            todo: todo.into(),
+            // The labels of all series may take much memory. The reader gets them from the store again, series by series.
+            todo: todo.into_iter().map(|Selected { kind, id, .. }| Key { id: id.to_bytes(), kind }).collect(),
             slices: None,
             bounds: Bounds::default(),
             records: 0,
@@ -234,9 +269,16 @@ impl Reader {
             let damages = self.store.lacks(kind);
             self.take(Read { records: (), damages })?;
         }
-        while let Some(first) = self.todo.front().cloned() {
+        while let Some(first) = self.todo.front() {
+            let (id, kind) = (first.id(), first.kind);
             let slices = match self.short_series() {
-                0 | 1 => self.next_of(&first).await?.into_iter().collect(),
+                0 | 1 => match self.store.labels_of(id) {
+                    Some(labels) => self.next_of(&Selected { kind, id, labels }).await?.into_iter().collect(),
+                    None => {
+                        self.leave();
+                        continue;
+                    }
+                },
                 series => self.read_together(series).await?,
             };
             if !slices.is_empty() {
@@ -256,7 +298,7 @@ impl Reader {
     /// Reads all samples of this number of series at the front of `todo`. If the series are not short, returns nothing, and they
     /// are read one after the other.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
-        let ids: Vec<SeriesId> = self.todo.iter().take(series).map(|series| series.id).collect();
+        let ids: Vec<SeriesId> = self.todo.iter().take(series).map(Key::id).collect();
         let Some(answer) = self.store.read_short_samples(&ids, self.range, SLICE_RECORDS).await? else {
             self.together.failed();
             return Ok(VecDeque::new());
@@ -264,11 +306,13 @@ impl Reader {
         self.take(Read { records: (), damages: answer.damages })?;
         let (mut slices, mut records) = (VecDeque::new(), 0);
         let read = answer.series.into_iter().zip(answer.exactness);
-        for (Selected { id, labels, .. }, (pieces, exactness)) in self.todo.drain(..series).zip(read) {
+        for (key, (pieces, exactness)) in self.todo.drain(..series).zip(read) {
+            let id = key.id();
             let samples: Vec<Sample> = pieces.iter().flat_map(Piece::samples).collect();
             if samples.is_empty() {
                 continue;
             }
+            let Some(labels) = self.store.labels_of(id) else { continue };
             records += samples.len();
             samples.iter().for_each(|sample| self.totals.samples.sample(id, sample));
             let bounds = bounds(exactness);
@@ -299,9 +343,14 @@ impl Reader {
         if series.kind == Kind::Sample {
             self.together.read(1, records);
         }
-        self.slices = None;
-        self.todo.pop_front();
+        self.leave();
         Ok(None)
+    }
+
+    /// Removes the first series of `todo`.
+    fn leave(&mut self) {
+        (self.slices, self.records) = (None, 0);
+        self.todo.pop_front();
     }
 
     async fn read(&mut self, series: &Selected, range: TimeRange) -> Result<Option<Slice>> {

@@ -31,7 +31,7 @@ pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
 pub use labels::{SERIES_AT_ONCE, labels_of_all};
 pub use numbers::{Numbers, SeriesNumber, as_number, id_at};
-pub use select::{find, select, select_any};
+pub use select::{Unfound, find, select, select_any};
 pub use spellings::{Finder, Learned, Spellings, learn};
 
 use bitmap::Bitmap;

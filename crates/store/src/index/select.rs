@@ -355,16 +355,31 @@ pub fn select(
     None
 }
 
-/// Like [`select`], but returns the ids and labels of the series.
+/// Why a selection has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfound {
+    /// The caller has stopped waiting.
+    NotAwaited,
+    /// More series are selected than the caller allows.
+    TooMany,
+}
+
+/// Like [`select`], but returns the ids and labels of the series. Labels take much memory, so they are not made if more than
+/// `series_max` series are selected.
 pub fn find(
     index: &Guarded<Index>,
     kind: Kind,
     matchers: &[Matcher],
+    series_max: usize,
     waits: Waits<'_>,
-) -> Option<Vec<(SeriesId, Arc<Labels>)>> {
-    let numbers = select(index, kind, matchers, waits)?;
-    let found = labels_of_all(index, &numbers, |index, number| index.is_of(kind, number), waits)?;
-    Some(found.into_iter().map(|(_, labels)| (labels.id(), labels)).collect())
+) -> Result<Vec<(SeriesId, Arc<Labels>)>, Unfound> {
+    let numbers = select(index, kind, matchers, waits).ok_or(Unfound::NotAwaited)?;
+    if numbers.len() > series_max {
+        return Err(Unfound::TooMany);
+    }
+    let found = labels_of_all(index, &numbers, |index, number| index.is_of(kind, number), waits);
+    let found = found.ok_or(Unfound::NotAwaited)?;
+    Ok(found.into_iter().map(|(_, labels)| (labels.id(), labels)).collect())
 }
 
 /// The series of a kind that at least one selector accepts, or all series if there is no selector.

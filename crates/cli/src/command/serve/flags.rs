@@ -41,8 +41,12 @@ pub struct Flags {
     /// 48 * body-bytes-max + 16 MiB, the need of the largest body [default: a quarter of the memory, at most 1073741824]
     #[arg(long, value_name = "BYTES")]
     decoding_bytes_max: Option<usize>,
+    /// Memory for answers that are being sent and for the lists of series of exports, bytes; above it requests get 503 with
+    /// Retry-After [default: 1/16 of the memory, at most 536870912]
+    #[arg(long, value_name = "BYTES")]
+    answer_bytes_max: Option<usize>,
     /// Limit on concurrent HTTP requests; above it requests get 503 with Retry-After. A request counts from the end of its
-    /// body to the end of its answer [default: 64]
+    /// body to the beginning of its answer [default: 64]
     #[arg(long, value_name = "N")]
     requests_max: Option<usize>,
     /// Limit on open connections, separately for HTTP and for agents [default: 1024]
@@ -107,6 +111,7 @@ impl From<Flags> for Settings {
             tls_client_ca: flags.tls_client_ca,
             body_bytes_max: flags.body_bytes_max,
             decoding_bytes_max: flags.decoding_bytes_max,
+            answer_bytes_max: flags.answer_bytes_max,
             requests_max: flags.requests_max,
             connections_max: flags.connections_max,
             request_seconds_max: flags.request_seconds_max,

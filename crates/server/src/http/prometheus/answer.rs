@@ -32,6 +32,8 @@ const PART_POINTS: usize = 16_384;
 const PARTS_AT_ONCE: usize = 4;
 /// Approximate bytes per point.
 const POINT_BYTES: usize = 32;
+/// Approximate bytes of the parts that are written and not yet sent.
+const PARTS_BYTES: usize = PARTS_AT_ONCE * PART_POINTS * POINT_BYTES;
 
 pub struct Answer {
     output: Output,
@@ -124,12 +126,14 @@ impl Answer {
         let points: usize = self.series().iter().map(|series| series.points.capacity()).sum();
         let points_bytes = points.saturating_mul(size_of::<Point>());
         let series_bytes = size_of_val(self.series());
-        let keeps = (parts.len() > 1).then_some(Keeps(points_bytes + series_bytes + self.label_bytes));
-        let body = if parts.len() < 2 { Body::from(self.whole(&parts)) } else { self.stream(parts) };
+        let (keeps, body) = if parts.len() < 2 {
+            let whole = self.whole(&parts);
+            (Keeps(whole.len()), Body::from(whole))
+        } else {
+            (Keeps(points_bytes + series_bytes + self.label_bytes + PARTS_BYTES), self.stream(parts))
+        };
         let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
-        if let Some(keeps) = keeps {
-            response.extensions_mut().insert(keeps);
-        }
+        response.extensions_mut().insert(keeps);
         response
     }
 
@@ -165,11 +169,18 @@ impl Answer {
     }
 
     fn whole(&self, parts: &[Vec<Part>]) -> Vec<u8> {
+        let rows = match &self.output {
+            Output::Vector(rows) => rows.len(),
+            _ => self.series().len(),
+        };
+        // A buffer that grows to a hundred megabytes would double its size, so long labels are counted in advance.
+        let labels = if self.label_bytes > LIGHT_LABELS_BYTES_MAX { self.label_bytes } else { 0 };
         let mut out =
-            Vec::with_capacity(1_024 + self.series().len() * 128 + parts.len() * PART_POINTS * POINT_BYTES);
+            Vec::with_capacity(1_024 + labels + rows * 128 + parts.len() * PART_POINTS * POINT_BYTES);
         self.write_head(&mut out);
         parts.iter().flatten().for_each(|part| self.write_part(&mut out, part));
         self.write_tail(&mut out);
+        out.shrink_to_fit();
         out
     }
 
@@ -361,7 +372,10 @@ mod tests {
         let least = LIMIT * (PART_POINTS * size_of::<Point>() + size_of::<Series>());
         let label_bytes = matrix.label_bytes;
         let response = matrix.into_response();
-        assert_eq!(response.extensions().get::<Keeps>().map(|keeps| keeps.0), Some(least + label_bytes));
+        assert_eq!(
+            response.extensions().get::<Keeps>().map(|keeps| keeps.0),
+            Some(least + label_bytes + PARTS_BYTES)
+        );
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use tacho_query::promql::{self, Limits, Piece, Selection, SeriesData};
 use tacho_store::{Damages, ErrorKind, ReadReport};
 
 use super::calls;
+use super::series::unless_many;
 use crate::access::View;
 use crate::http::error::ApiError;
 
@@ -84,23 +85,24 @@ pub enum Failed {
 /// The series of one selection.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// Finds the series of each selection. Stops when the client disconnects, because the search of a large index takes long.
+/// Finds the series of each selection. `None` if there are more than `series_max` together. Stops when the client disconnects,
+/// because the search of a large index takes long.
 pub fn find(
     store: &View,
     selections: &[Selection],
-    limits: &Limits,
+    series_max: usize,
     cancel: &Cancel,
-) -> Result<Vec<Series>, ApiError> {
+) -> Result<Option<Vec<Series>>, ApiError> {
     let waits = || !cancel.is_cancelled();
-    let mut series_left = limits.series_max;
+    let mut series_left = series_max;
     let mut found = Vec::with_capacity(selections.len());
     for selection in selections {
-        let series = store.find_while(Kind::Sample, &selection.matchers, &waits).ok_or_else(Cancel::error)?;
-        series_left =
-            series_left.checked_sub(series.len()).ok_or_else(|| over("series", limits.series_max))?;
+        let series = store.find_within(Kind::Sample, &selection.matchers, series_left, &waits);
+        let Some(series) = unless_many(series)? else { return Ok(None) };
+        series_left -= series.len();
         found.push(series);
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// Reads all selections. Stops as soon as the limit on samples is exceeded. Series of calls end at `now`.
@@ -156,6 +158,6 @@ fn piece(piece: tacho_store::Piece) -> Piece {
     }
 }
 
-fn over(what: &str, max: usize) -> ApiError {
+pub fn over(what: &str, max: usize) -> ApiError {
     ApiError::execution(format!("query needs more than {max} {what}: narrow its selectors or its time range"))
 }

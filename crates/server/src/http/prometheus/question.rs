@@ -21,6 +21,7 @@ use super::answer;
 use super::cache::{Fill, NotKept};
 use super::envelope::Answer;
 use super::fetch::{self, Failed, Floats, Series};
+use super::series::LIGHT_SERIES_MAX;
 use super::stats::{Step, Watch};
 use crate::access::{Access, Reason};
 use crate::http::app::App;
@@ -97,7 +98,32 @@ enum Tried {
 impl Question {
     /// Computes the query. `permit` is one of `App::queries`.
     pub async fn answer(self, app: &App, permit: Turn) -> Answer {
-        let mut attempt = self.begin(app, permit).await?;
+        let mut question = match self.try_light(app, permit).await? {
+            Ok(answer) => return answer,
+            Err(question) => question,
+        };
+        let waits = app.wait_alone()?;
+        let heavy = turn(&app.heavy).await?;
+        question.watch.ends(Step::Queue);
+        let series_max = question.at.limits.series_max;
+        let begun = question.begin(app, heavy, series_max).await?;
+        let mut attempt = begun.map_err(|_| fetch::over("series", series_max))?;
+        attempt.heavy = Heavy::Needed;
+        let tried = attempt.run(app).await;
+        drop(waits);
+        match tried? {
+            Tried::Answered(answer) => answer,
+            Tried::Over(_, error) => Err(error),
+        }
+    }
+
+    /// Computes the query, or returns the question if the query must wait for the permit for heavy queries.
+    async fn try_light(self, app: &App, permit: Turn) -> Result<Result<Answer, Box<Self>>, ApiError> {
+        let series_max = self.at.limits.series_max.min(LIGHT_SERIES_MAX);
+        let mut attempt = match self.begin(app, permit, series_max).await? {
+            Ok(attempt) => attempt,
+            Err(question) => return Ok(Err(question)),
+        };
         let limits = attempt.plan.limits().clone();
         match app.heavy.clone().try_acquire_owned() {
             Ok(heavy) => {
@@ -106,31 +132,29 @@ impl Question {
             }
             Err(_) => attempt.plan.set_limits(light(&limits)),
         }
-        let mut question = match attempt.run(app).await? {
-            Tried::Answered(answer) => return answer,
-            Tried::Over(attempt, error) if attempt.heavy != Heavy::No => return Err(error),
-            // The attempt is dropped with its permit, so that light queries can run while this query waits.
-            Tried::Over(attempt, _) => attempt.question,
-        };
-        let heavy = turn(&app.heavy).await?;
-        question.watch.ends(Step::Queue);
-        let mut attempt = question.begin(app, heavy).await?;
-        attempt.heavy = Heavy::Needed;
         match attempt.run(app).await? {
-            Tried::Answered(answer) => answer,
-            Tried::Over(_, error) => Err(error),
+            Tried::Answered(answer) => Ok(Ok(answer)),
+            Tried::Over(attempt, error) if attempt.heavy != Heavy::No => Err(error),
+            // The attempt is dropped with its permit, so that light queries can run while this query waits.
+            Tried::Over(attempt, _) => Ok(Err(Box::new(attempt.question))),
         }
     }
 
     /// Parses the query and finds its series. Runs on a blocking thread unless `is_light` is set, because compiling patterns
-    /// and walking a large index take long.
-    async fn begin(self, app: &App, permit: Turn) -> Result<Attempt, ApiError> {
+    /// and walking a large index take long. Returns the question if it selects more series than `series_max`.
+    async fn begin(
+        self,
+        app: &App,
+        permit: Turn,
+        series_max: usize,
+    ) -> Result<Result<Attempt, Box<Self>>, ApiError> {
         let store = app.view(&self.access);
         let is_light = self.is_light;
         let begin = move || {
             let plan = promql::parse(&self.text)?.plan(&self.at)?;
-            let found = fetch::find(&store, plan.selectors(), &self.at.limits, &self.at.cancel)?;
-            Ok(Attempt { question: self, plan, found, heavy: Heavy::No, turns: vec![permit] })
+            let found = fetch::find(&store, plan.selectors(), series_max, &self.at.cancel)?;
+            let Some(found) = found else { return Ok(Err(Box::new(self))) };
+            Ok(Ok(Attempt { question: self, plan, found, heavy: Heavy::No, turns: vec![permit] }))
         };
         if is_light { begin() } else { away(begin).await? }
     }

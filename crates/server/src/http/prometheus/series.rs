@@ -6,17 +6,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tacho_api::json::json_text_bytes;
 use tacho_model::{Kind, Labels, Matcher, NAME, PatternBudget, Timestamp};
 use tacho_query::{Cancel, promql};
+use tacho_store::Unfound;
 use tokio::sync::Semaphore;
 
 use super::answer::{LIGHT_LABELS_BYTES_MAX, LabelMap, label_bytes};
 use super::calls;
 use super::envelope::{Answer, TRUNCATED, success};
 use crate::access::{Access, View};
+use crate::http::answers::Keeps;
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
@@ -29,6 +32,9 @@ const SELECTORS_MAX: usize = 64;
 /// Limit on the label values of one response, bytes of JSON. Several responses may be written at the same time.
 const VALUES_BYTES_MAX: usize = 32 << 20;
 
+/// Limit on the series of a selection that is made at the same time as others. The labels of a series take some 100 bytes.
+pub(in crate::http) const LIGHT_SERIES_MAX: usize = 1 << 16;
+
 type Selectors = [Vec<Matcher>];
 
 /// Returns whether the client is still connected.
@@ -39,30 +45,34 @@ pub async fn series(State(app): State<Arc<App>>, access: Access, params: Params)
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
     let (texts, limit) = (texts(&params)?, limit(app.clock.now(), &params)?);
-    let list = |label_bytes_max| {
+    let list = |most| {
         let (store, texts) = (app.view(&access), texts.clone());
-        move |cancel: &Cancel| listed(&store, &texts, limit, label_bytes_max, cancel)
+        move |cancel: &Cancel| listed(&store, &texts, limit, most, cancel)
     };
-    if let Some(response) = selecting(&app, &app.queries, list(LIGHT_LABELS_BYTES_MAX)).await? {
+    let light = (LIGHT_SERIES_MAX, LIGHT_LABELS_BYTES_MAX);
+    if let Some(response) = selecting(&app, &app.queries, list(light)).await? {
         return Ok(response);
     }
     // A request that waits for the permit keeps no series in memory. Many such requests may wait at the same time.
-    let response = selecting(&app, &app.heavy, list(usize::MAX)).await?;
+    let response = selecting_alone(&app, &app.heavy, list((usize::MAX, usize::MAX))).await?;
     response.ok_or_else(|| ApiError::internal("a list of series ended without a response"))
 }
 
-/// Lists the series. `None` when their labels have more bytes than `label_bytes_max`.
+/// Lists the series. `None` when a selector selects more than `series_max`, or their labels have more bytes than
+/// `label_bytes_max`.
 fn listed(
     store: &View,
     texts: &[String],
     limit: usize,
-    label_bytes_max: usize,
+    (series_max, label_bytes_max): (usize, usize),
     cancel: &Cancel,
 ) -> Result<Option<Response>, ApiError> {
     let waits = || !cancel.is_cancelled();
     let mut found: BTreeSet<Arc<Labels>> = BTreeSet::new();
     for matchers in &parse(texts)? {
-        let series = store.find_while(Kind::Sample, matchers, &waits).ok_or_else(Cancel::error)?;
+        let Some(series) = unless_many(store.find_within(Kind::Sample, matchers, series_max, &waits))? else {
+            return Ok(None);
+        };
         found.extend(series.into_iter().map(|(_, labels)| labels));
     }
     let bytes = label_bytes(found.iter().take(limit).map(|labels| &**labels))?;
@@ -140,6 +150,31 @@ pub(in crate::http) async fn selecting<T: Send + 'static>(
     watched(asked, (turn, running), work).await
 }
 
+/// Like [`selecting`], for work that needs much memory. Only one of `permits` exists, so others wait. If too many wait, the
+/// request is refused.
+pub(in crate::http) async fn selecting_alone<T: Send + 'static>(
+    app: &App,
+    permits: &Arc<Semaphore>,
+    work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let waits = app.wait_alone()?;
+    let selected = selecting(app, permits, work).await;
+    drop(waits);
+    selected
+}
+
+/// `None` if the selection has more series than allowed.
+///
+/// # Errors
+/// When the client has disconnected.
+pub(in crate::http) fn unless_many<T>(found: Result<T, Unfound>) -> Result<Option<T>, ApiError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Unfound::TooMany) => Ok(None),
+        Err(Unfound::NotAwaited) => Err(Cancel::error().into()),
+    }
+}
+
 /// The texts of the selectors.
 pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
@@ -162,7 +197,16 @@ fn answer<T: Serialize>(store: &View, list: impl ExactSizeIterator<Item = T>, li
     let mut warnings = sentences(&store.lacks(Kind::Sample));
     warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));
     let list: Vec<T> = list.take(limit).collect();
-    success(list, warnings).into_response()
+    let mut body = match serde_json::to_vec(&success(list, warnings).0) {
+        Ok(body) => body,
+        Err(error) => return ApiError::internal(format!("list cannot be written: {error}")).into_response(),
+    };
+    // The buffer has up to twice the bytes of the list, and is kept until the client has read it.
+    body.shrink_to_fit();
+    let keeps = Keeps(body.len());
+    let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
+    response.extensions_mut().insert(keeps);
+    response
 }
 
 /// Undoes Prometheus' escaping of names in paths: the prefix `U__`, `_HEX_` for a character, `__` for `_`.
