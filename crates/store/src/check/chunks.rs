@@ -91,6 +91,9 @@ impl Checker {
             return Ok(Verdict { kept: Some(row), records, ..Verdict::default() });
         }
         match chunk.check() {
+            Ok(Checked { summary: Some(tacho_chunk::Error::SummaryVersion { got, known }), .. }) => {
+                Err(crate::keys::newer("summary of calls", got.into(), known.into()))
+            }
             Ok(Checked { members, filters: None, summary: None }) if members.is_empty() => {
                 Ok(Verdict { kept: Some(row), records, ..Verdict::default() })
             }
