@@ -104,8 +104,7 @@ impl Checker {
                     Finding::new(kind, place.clone(), why).key(self.named_words(named))
                 };
                 let findings = filters.into_iter().chain(summary).map(finding).collect();
-                let kept = with_new_front(&row, &split.chunk, &chunk);
-                Ok(Verdict { findings, kept, records })
+                Ok(Verdict { findings, kept: with_new_front(&row, &split.chunk, &chunk), records })
             }
             found => {
                 let mut verdict = self.wrong_columns(place, named, &chunk, found);
