@@ -324,7 +324,9 @@ fn summary_of(header: &Header, bytes: &[u8]) -> Result<Option<CallSummary>, Erro
     let (summary, operations) = bytes.split_at(info.bytes);
     let infos = header.columns.get(..OPERATION_COLUMNS).unwrap_or_default();
     let operations = execution::operations(&mut Columns::new(infos, operations), &tables)?;
-    summary::decode(summary, operations.into()).map(Some)
+    let summary = summary::decode(summary, operations.into())?;
+    summary::check_header(&summary, header)?;
+    Ok(Some(summary))
 }
 
 fn check_length(wanted: usize, got: usize) -> Result<(), Error> {

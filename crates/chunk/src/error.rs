@@ -20,6 +20,12 @@ pub enum Error {
     SummaryChecksum { expected: u32, got: u32 },
     #[error("{what} of the summary: {source}")]
     SummaryColumn { what: &'static str, source: Box<Error> },
+    #[error("summary version {got} is newer than this program knows (at most {known})")]
+    SummaryVersion { got: u8, known: u8 },
+    #[error("the sum of {what} in the summary is above 2^64 - 1")]
+    SummarySum { what: &'static str },
+    #[error("slot {slot} of the summary is outside of the chunk, which has slots {first} to {last}")]
+    SummarySlot { slot: i64, first: i64, last: i64 },
     #[error("{what} of the summary are not in order")]
     SummaryDisordered { what: &'static str },
     #[error("the summary has other {what} than the calls of the chunk")]

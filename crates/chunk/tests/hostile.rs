@@ -249,6 +249,48 @@ fn a_damaged_summary_is_detected_and_does_not_hide_records() {
     }
 }
 
+/// A chunk with another summary of the same length, and valid checksums.
+fn with_summary(good: &[u8], change: impl Fn(&mut CallSummary), version: u8) -> Vec<u8> {
+    let mut summary = Chunk::open(good).unwrap().summary().unwrap().unwrap();
+    change(&mut summary);
+    let mut encoded = summary.encode();
+    encoded[0] = version;
+    let part = Chunk::summary_parts(good).unwrap().remove(1);
+    let old = crc32c::crc32c(&good[part.clone()]).to_le_bytes();
+    assert_eq!(encoded.len(), summary_bytes(good));
+    let mut bytes = good.to_vec();
+    bytes[part.start..part.start + encoded.len()].copy_from_slice(&encoded);
+    let new = crc32c::crc32c(&bytes[part.clone()]).to_le_bytes();
+    let at = good[..part.start].windows(4).position(|four| four == old).unwrap();
+    bytes[at..at + 4].copy_from_slice(&new);
+    repair(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_summary_with_valid_checksums_that_contradicts_the_chunk_does_not_hide_records() {
+    let good = encode_executions(&block(&web::requests(60, 3), &web::operations()));
+    let whole = Chunk::open(&good).unwrap();
+    assert_eq!(with_summary(&good, |_| (), 1), good);
+    let later = |summary: &mut CallSummary| {
+        summary.points.iter_mut().for_each(|point| point.slot += 5);
+        summary.requests.iter_mut().for_each(|requests| requests.slot += 5);
+    };
+    let bytes = with_summary(&good, later, 1);
+    let chunk = Chunk::open(&bytes).unwrap();
+    let error = chunk.summary().unwrap_err();
+    assert!(matches!(error, Error::SummarySlot { .. }), "{error}");
+    assert_eq!(Chunk::open_summary(&bytes, bytes.len()), Err(error.clone()));
+    assert_eq!(chunk.executions(), whole.executions());
+    assert_eq!(chunk.check(), Ok(Checked { summary: Some(error), ..Checked::default() }));
+
+    let bytes = with_summary(&good, |_| (), 2);
+    let chunk = Chunk::open(&bytes).unwrap();
+    let newer = Error::SummaryVersion { got: 2, known: 1 };
+    assert_eq!((chunk.summary(), chunk.executions()), (Err(newer.clone()), whole.executions()));
+    assert_eq!(chunk.check(), Ok(Checked { summary: Some(newer), ..Checked::default() }));
+}
+
 #[test]
 fn a_summary_of_other_calls_is_detected() {
     let blocks = [3, 4].map(|seed| block(&web::requests(60, seed), &web::operations()));
@@ -263,8 +305,10 @@ fn a_summary_of_other_calls_is_detected() {
             "cut to {length} bytes"
         );
     }
-    let version = CallSummary::decode(&[2], b.operations.clone()).unwrap_err();
-    assert_eq!(version.to_string(), "version of the summary is 2, which is invalid");
+    let version =
+        |version: u8| CallSummary::decode(&[version], b.operations.clone()).unwrap_err().to_string();
+    assert_eq!(version(2), "summary version 2 is newer than this program knows (at most 1)");
+    assert_eq!(version(0), "version of the summary is 0, which is invalid");
 }
 
 /// A read of one member reads only its bytes, so damage of other members has no effect.

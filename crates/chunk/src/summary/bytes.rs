@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Operation, TraceId, ValueType};
+use tacho_model::{Operation, Timestamp, TraceId, ValueType};
 
 use super::build::summary_of_slots;
 use super::{
-    Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SLOTS_S,
-    bucket_count,
+    Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
+    SLOTS_S, bucket_count,
 };
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::codec::{self, Numbers};
-use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
+use crate::header::Header;
+use crate::limits::{CHUNK_EVENTS_MAX, SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 use crate::{Encoding, Error, ExecutionBlock};
 
 /// Version of the bytes of a summary.
@@ -165,6 +166,18 @@ impl Taker<'_> {
         }
     }
 
+    /// Indexes into a list of `of` items.
+    fn indexes(&mut self, what: &'static str, count: usize, of: usize) -> Result<Vec<u64>, Error> {
+        let words = self.column(what, count)?;
+        match words.iter().find(|word| **word >= of as u64) {
+            Some(index) => {
+                let source = Box::new(Error::Index { index: *index, count: of });
+                Err(Error::SummaryColumn { what, source })
+            }
+            None => Ok(words),
+        }
+    }
+
     fn counts(&mut self) -> Result<Counts, Error> {
         Ok(Counts {
             cells: self.reader.size("cells of the summary", SUMMARY_CELLS_MAX)?,
@@ -180,6 +193,9 @@ impl Taker<'_> {
 pub(crate) fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<CallSummary, Error> {
     let mut taker = Taker { reader: Reader::new(bytes) };
     let version = taker.reader.byte("version of the summary")?;
+    if version > VERSION {
+        return Err(Error::SummaryVersion { got: version, known: VERSION });
+    }
     if version != VERSION {
         return Err(Error::value("version of the summary", version));
     }
@@ -194,14 +210,14 @@ pub(crate) fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<CallS
     let lists = cells.iter_mut().map(|cell| &mut cell.buckets);
     let lists = lists.chain(requests.iter_mut().map(|slot| &mut slot.buckets)).collect();
     take_buckets(&mut taker, counts.buckets, lists)?;
-    check_counts(&cells, &points)?;
+    check_counts(&cells, &points, &requests)?;
     let loose = take_loose(&mut taker, counts.loose, operations.len())?;
     taker.reader.end("summary")?;
     Ok(CallSummary { operations, slot_s, cells, points, requests, loose })
 }
 
 fn take_cells(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<Vec<Cell>, Error> {
-    let places = taker.within("cell", count, (operations * 2).saturating_sub(1) as u64)?;
+    let places = taker.indexes("cell", count, operations.saturating_mul(2))?;
     if !places.is_sorted_by(|a, b| a < b) {
         return Err(Error::SummaryDisordered { what: "cells" });
     }
@@ -228,7 +244,7 @@ fn take_cells(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<
 
 fn take_points(taker: &mut Taker<'_>, count: usize, first: i64, cells: &[Cell]) -> Result<Vec<Point>, Error> {
     let slots = taker.column("slot of a point", count)?;
-    let of_cells = taker.within("cell of a point", count, cells.len().saturating_sub(1) as u64)?;
+    let of_cells = taker.indexes("cell of a point", count, cells.len())?;
     let (counts, errors) =
         (taker.column("count of a point", count)?, taker.column("errors of a point", count)?);
     let point = |(((slot, cell), count), errors): (((u64, u64), u64), u64)| -> Result<Point, Error> {
@@ -301,22 +317,54 @@ fn take_loose(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<
     Ok(keys.zip(edges.into_iter().zip(times)).map(loose).collect())
 }
 
-/// Checks that the counts of a cell, of its buckets and of its points agree.
-fn check_counts(cells: &[Cell], points: &[Point]) -> Result<(), Error> {
+/// Checks that the counts of a cell, of its buckets and of its points agree, and that no part has more than the whole.
+fn check_counts(cells: &[Cell], points: &[Point], requests: &[RequestSlot]) -> Result<(), Error> {
     let mut of_points = vec![(0u64, 0u64); cells.len()];
     for point in points {
+        at_most("errors of a point", point.errors, point.count)?;
         if let Some((count, errors)) = of_points.get_mut(point.cell as usize) {
-            (*count, *errors) = (count.saturating_add(point.count), errors.saturating_add(point.errors));
+            *count = sum("count of a point", [*count, point.count])?;
+            *errors = sum("errors of a point", [*errors, point.errors])?;
         }
     }
     for (cell, of_points) in cells.iter().zip(of_points) {
-        let of_buckets = cell.buckets.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+        let of_buckets = sum("count of a bucket", cell.buckets.iter().map(|(_, count)| *count))?;
         for (what, found) in [("calls in points", of_points.0), ("calls in buckets", of_buckets)] {
             stated(what, cell.count, found)?;
         }
         stated("errors in points", cell.errors, of_points.1)?;
+        at_most("shortest duration", cell.min_ns, cell.max_ns)?;
     }
-    Ok(())
+    let calls = sum("count", cells.iter().map(|cell| cell.count))?;
+    let buckets = requests.iter().flat_map(|slot| &slot.buckets);
+    at_most(
+        "calls in slots with requests",
+        sum("count of a bucket", buckets.map(|(_, count)| *count))?,
+        calls,
+    )?;
+    // A call may be refused and not end in the chunk, but its status is an attribute in the chunk.
+    let refused = sum("refused calls", cells.iter().map(|cell| cell.refused))?;
+    at_most("refused calls", refused, CHUNK_EVENTS_MAX as u64)
+}
+
+/// Compares a summary with the header of its chunk.
+pub(crate) fn check_header(summary: &CallSummary, header: &Header) -> Result<(), Error> {
+    let calls = sum("count", summary.cells.iter().map(|cell| cell.count))?;
+    stated("calls of the summary", header.count as u64, calls)?;
+    let slot_of = |at: Timestamp| at.div_euclid(SECOND_NS).div_euclid(summary.slot_s);
+    let known = slot_of(header.start)..=slot_of(header.end);
+    let slots = summary.points.iter().map(|point| point.slot);
+    let mut slots = slots.chain(summary.requests.iter().map(|requests| requests.slot));
+    let outside = slots.find(|slot| !known.contains(slot));
+    outside.map_or(Ok(()), |slot| Err(Error::SummarySlot { slot, first: *known.start(), last: *known.end() }))
+}
+
+fn sum(what: &'static str, counts: impl IntoIterator<Item = u64>) -> Result<u64, Error> {
+    counts.into_iter().try_fold(0u64, u64::checked_add).ok_or(Error::SummarySum { what })
+}
+
+fn at_most(what: &'static str, value: u64, max: u64) -> Result<(), Error> {
+    if value <= max { Ok(()) } else { Err(Error::Limit { what, value, max }) }
 }
 
 fn stated(what: &'static str, stated: u64, found: u64) -> Result<(), Error> {
@@ -339,4 +387,134 @@ pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(),
     ];
     let first = differs.into_iter().find(|(_, differs)| *differs);
     first.map_or(Ok(()), |(what, _)| Err(Error::SummaryDiffers { what }))
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::{Event, EventKind, OperationKind, Segment};
+
+    use super::*;
+    use crate::{Chunk, encode_executions};
+
+    fn operations(count: usize) -> Arc<[Operation]> {
+        let operation = |n: usize| Operation { kind: OperationKind::HttpServer, name: n.to_string().into() };
+        (0..count).map(operation).collect()
+    }
+
+    /// Two calls of 7 and 9 ns in slot 10, with a caller.
+    fn two_calls() -> CallSummary {
+        let buckets: Buckets = vec![(7, 1), (9, 1)];
+        let cell = Cell {
+            operation: 0,
+            is_uncalled: false,
+            count: 2,
+            errors: 1,
+            refused: 1,
+            total_ns: 16,
+            self_ns: 16,
+            min_ns: 7,
+            max_ns: 9,
+            buckets: buckets.clone(),
+        };
+        let points = vec![Point { slot: 10, cell: 0, count: 2, errors: 1 }];
+        let requests = vec![RequestSlot { slot: 10, class: RequestClass::Served, buckets }];
+        CallSummary {
+            operations: operations(1),
+            slot_s: 60,
+            cells: vec![cell],
+            points,
+            requests,
+            loose: vec![],
+        }
+    }
+
+    /// The error for a summary that was changed, decoded with this number of operations. Empty if there is none.
+    fn refused(operations_count: usize, change: impl Fn(&mut CallSummary)) -> String {
+        let mut summary = two_calls();
+        change(&mut summary);
+        let decoded = decode(&summary.encode(), operations(operations_count));
+        decoded.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn indexes_without_a_target_are_refused() {
+        assert_eq!(refused(1, |_| ()), "");
+        let no_operation = "cell of the summary: the index 0 is invalid: 0 values exist";
+        assert_eq!(refused(0, |_| ()), no_operation);
+        let next_operation = "cell of the summary: the index 2 is invalid: 2 values exist";
+        assert_eq!(refused(1, |summary| summary.cells[0].operation = 1), next_operation);
+        let no_cell = "cell of a point of the summary: the index 0 is invalid: 0 values exist";
+        assert_eq!(refused(1, |summary| summary.cells.clear()), no_cell);
+        let next_cell = "cell of a point of the summary: the index 1 is invalid: 1 values exist";
+        assert_eq!(refused(1, |summary| summary.points[0].cell = 1), next_cell);
+    }
+
+    #[test]
+    fn figures_that_contradict_each_other_are_refused() {
+        let limit = |what: &str, value: u64, max: u64| format!("{what} is {value}, at most {max} is allowed");
+        assert_eq!(refused(1, |summary| summary.cells[0].min_ns = 10), limit("shortest duration", 10, 9));
+        assert_eq!(refused(1, |summary| summary.points[0].errors = 3), limit("errors of a point", 3, 2));
+        let requests = |summary: &mut CallSummary| summary.requests[0].buckets[1].1 = 2;
+        assert_eq!(refused(1, requests), limit("calls in slots with requests", 3, 2));
+        let max = CHUNK_EVENTS_MAX as u64;
+        let refused_calls = |summary: &mut CallSummary| summary.cells[0].refused = max + 1;
+        assert_eq!(refused(1, refused_calls), limit("refused calls", max + 1, max));
+    }
+
+    #[test]
+    fn sums_above_the_largest_number_are_refused() {
+        let above = |what: &str| format!("the sum of {what} in the summary is above 2^64 - 1");
+        // With saturating sums, each of these would agree.
+        let most = |summary: &mut CallSummary| {
+            summary.cells[0].count = u64::MAX;
+            summary.points[0].count = u64::MAX;
+            summary.cells[0].buckets[1].1 = u64::MAX;
+        };
+        assert_eq!(refused(1, most), above("count of a bucket"));
+        let points = |summary: &mut CallSummary| {
+            most(summary);
+            summary.points.push(Point { slot: 11, cell: 0, count: 5, errors: 0 });
+        };
+        assert_eq!(refused(1, points), above("count of a point"));
+        let cells = |summary: &mut CallSummary| {
+            most(summary);
+            summary.cells[0].buckets[1].1 -= 1;
+            summary.cells.push(Cell { is_uncalled: true, ..two_calls().cells[0].clone() });
+            summary.points.push(Point { slot: 10, cell: 1, count: 2, errors: 1 });
+        };
+        assert_eq!(refused(1, cells), above("count"));
+    }
+
+    #[test]
+    fn a_summary_that_contradicts_the_header_is_refused() {
+        let mut block = ExecutionBlock::new();
+        let events = [(0, EventKind::Enter(0)), (7, EventKind::Exit)];
+        let segment = Segment {
+            trace: TraceId(1),
+            base: 1,
+            part: 0,
+            parent: None,
+            thread: "t".into(),
+            start: 0,
+            carried: vec![],
+            first_call: 0,
+            events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
+            attributes: vec![],
+        };
+        block.push(&segment, &operations(1));
+        let bytes = encode_executions(&block);
+        let mut header = Chunk::open_header(&bytes, bytes.len()).unwrap();
+        let mut check = |count: usize, start_s: i64, end_s: i64| {
+            (header.count, header.start, header.end) = (count, start_s * SECOND_NS, end_s * SECOND_NS);
+            check_header(&two_calls(), &header).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(check(2, 659, 700), "");
+        assert_eq!(check(2, 0, 600), "");
+        assert_eq!(check(3, 600, 700), "calls of the summary is 2, the header states 3");
+        let outside = |first, last| {
+            format!("slot 10 of the summary is outside of the chunk, which has slots {first} to {last}")
+        };
+        assert_eq!(check(2, 660, 700), outside(11, 11));
+        assert_eq!(check(2, -60, 599), outside(-1, 9));
+    }
 }

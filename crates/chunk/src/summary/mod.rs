@@ -26,7 +26,7 @@ pub use sketch::Sketch;
 
 pub(crate) use build::summary;
 pub use bytes::SummaryInfo;
-pub(crate) use bytes::{check, decode, encode};
+pub(crate) use bytes::{check, check_header, decode, encode};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Possible lengths of a slot, seconds. Each one divides the next one. The encoder uses the first one with enough calls per

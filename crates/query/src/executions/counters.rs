@@ -3,13 +3,14 @@
 //!
 //! A counter has a sample at each full minute: the calls that were entered before it, since the start of the day (UTC). So its
 //! samples do not depend on the range of the question, and it starts again each day, as the counter of a program that is
-//! started again.
+//! started again. The sample at midnight has the day before, so a sample of value 0 follows it: otherwise PromQL would see
+//! that the counter has started again only if the first minute has fewer calls than the day before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tacho_chunk::CallSummary;
-use tacho_model::{Labels, Operation, TimeRange, Timestamp};
+use tacho_chunk::{CallSummary, Times};
+use tacho_model::{Labels, Operation, TimeRange};
 
 use super::calls::Walker;
 use super::fold::{Fold, Scope};
@@ -18,6 +19,10 @@ use super::source::{Source, Table, host, service};
 const MINUTE_NS: i64 = 60_000_000_000;
 const MINUTE_S: i64 = 60;
 const DAY_MINUTES: i64 = 1_440;
+const DAY_NS: i64 = DAY_MINUTES * MINUTE_NS;
+/// Time of the sample of value 0 after midnight. A window that ends at midnight does not have it, one that begins there does, and
+/// answers in ms tell the two samples apart.
+const RESTART_NS: i64 = 1_000_000;
 
 /// Upper bounds of the buckets of durations, ns. The last bucket has no bound.
 pub const DURATION_BOUNDS_NS: [u64; 17] = [
@@ -74,7 +79,7 @@ pub struct CounterKey {
     pub operation: Operation,
 }
 
-/// The counters of an operation. `values[i]` has the samples of counter `i`, one for each minute of [`Counters::times`].
+/// The counters of an operation. `values[i]` has the samples of counter `i`, one for each time of [`CounterList::times`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
     pub key: CounterKey,
@@ -84,8 +89,21 @@ pub struct Counter {
 /// The answer. Empty if it would have more samples than the limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CounterList {
+    /// Times of the samples of each counter, ascending.
+    pub times: Vec<Times>,
     pub counters: Vec<Counter>,
     pub is_over: bool,
+}
+
+impl CounterList {
+    /// The samples of a counter, cut at the ends of the times.
+    pub fn pieces<'a>(&'a self, mut values: &'a [f64]) -> impl Iterator<Item = (Times, Vec<f64>)> + 'a {
+        self.times.iter().map(move |times| {
+            let (piece, rest) = values.split_at(times.len().min(values.len()));
+            values = rest;
+            (times.clone(), piece.to_vec())
+        })
+    }
 }
 
 /// Counts that are not 0, by minute times the number of counters plus the index of the counter.
@@ -100,6 +118,8 @@ pub struct Counters<'a> {
     /// Minutes of the first and the last sample, since the epoch.
     first: i64,
     last: i64,
+    /// First and last day with a sample of value 0 just after midnight, since the epoch.
+    restarts: (i64, i64),
     samples_max: usize,
     is_read: bool,
     cells: usize,
@@ -108,7 +128,7 @@ pub struct Counters<'a> {
 }
 
 impl<'a> Counters<'a> {
-    /// Counters with samples at all full minutes of a range.
+    /// Counters with samples at all full minutes of a range, and just after midnight.
     pub fn new(
         counts: Counts,
         range: TimeRange,
@@ -117,19 +137,37 @@ impl<'a> Counters<'a> {
     ) -> Self {
         let first = range.start.div_euclid(MINUTE_NS) + i64::from(range.start.rem_euclid(MINUTE_NS) > 0);
         let (last, takes) = (range.end.div_euclid(MINUTE_NS), Box::new(takes));
+        let day = |at: i64| at.saturating_sub(RESTART_NS).div_euclid(DAY_NS);
+        let restarts = (day(range.start.saturating_sub(1)) + 1, day(range.end));
         let (table, walker) = (Table::new(), Walker::default());
-        Self { counts, takes, first, last, samples_max, is_read: false, cells: 0, table, walker }
+        Self { counts, takes, first, last, restarts, samples_max, is_read: false, cells: 0, table, walker }
     }
 
-    /// Time of the first sample, and number of the samples of each counter.
-    pub fn times(&self) -> (Timestamp, usize) {
-        let count = self.last.saturating_sub(self.first).saturating_add(1);
-        (self.first.saturating_mul(MINUTE_NS), usize::try_from(count).unwrap_or(0))
+    /// Number of samples of each counter. 0 without a full minute in the range.
+    pub fn len(&self) -> usize {
+        let count = |first: i64, last: i64| usize::try_from(last - first + 1).unwrap_or(0);
+        let (minutes, restarts) = (count(self.first, self.last), count(self.restarts.0, self.restarts.1));
+        if minutes == 0 { 0 } else { minutes + restarts }
     }
 
-    /// The time between two samples, ns.
-    pub const fn step() -> i64 {
-        MINUTE_NS
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Times of the samples of each counter: minutes up to midnight, the time just after midnight, and so on.
+    fn times(&self) -> Vec<Times> {
+        let (mut times, mut first) = (vec![], self.first);
+        let mut run = |start: i64, count: i64| {
+            let count = usize::try_from(count).unwrap_or(0);
+            times.extend((count > 0).then_some(Times::Regular { start, step: MINUTE_NS, count }));
+        };
+        for midnight in (self.restarts.0..=self.restarts.1).map(|day| day * DAY_MINUTES) {
+            run(first * MINUTE_NS, midnight - first + 1);
+            run(midnight * MINUTE_NS + RESTART_NS, 1);
+            first = midnight + 1;
+        }
+        run(first.saturating_mul(MINUTE_NS), self.last - first + 1);
+        times
     }
 
     /// The calls that are counted: from the start of the day of the first sample on.
@@ -141,7 +179,7 @@ impl<'a> Counters<'a> {
     /// Whether there would be more samples than the limit.
     fn is_over(&self) -> bool {
         let counted = self.table.rows.iter().filter(|(_, cells)| cells.is_some()).count();
-        let samples = counted.saturating_mul(self.counts.len()).saturating_mul(self.times().1);
+        let samples = counted.saturating_mul(self.counts.len()).saturating_mul(self.len());
         samples.max(self.cells) > self.samples_max
     }
 
@@ -159,8 +197,9 @@ impl<'a> Counters<'a> {
 
     /// Adds to a count of a minute. All minutes before the first sample are one.
     fn add(&mut self, number: u32, minute: i64, index: usize, amount: u64) {
-        let place = minute.max(self.first - 1) * self.counts.len() as i64 + index as i64;
         let cells = self.table.value(number).get_or_insert_default();
+        let place =
+            minute.clamp(self.first - 1, self.last.max(self.first)) * self.counts.len() as i64 + index as i64;
         if amount == 0 {
             return;
         }
@@ -174,24 +213,25 @@ impl<'a> Counters<'a> {
     /// The samples of the counters of an operation.
     fn values(&self, cells: &Cells) -> Vec<Vec<f64>> {
         let len = self.counts.len();
-        let (mut values, mut sums) = (vec![Vec::with_capacity(self.times().1); len], vec![0u64; len]);
+        let (mut values, mut sums) = (vec![Vec::with_capacity(self.len()); len], vec![0u64; len]);
         let unit = if self.counts == Counts::Durations { 1e9 } else { 1.0 };
         let mut cells = cells.iter().peekable();
-        for minute in self.first - 1..self.last {
-            if minute.rem_euclid(DAY_MINUTES) == 0 {
-                sums.fill(0);
-            }
-            while let Some((place, count)) =
-                cells.next_if(|(place, _)| place.div_euclid(len as i64) == minute)
-            {
+        for minute in self.first - 1..=self.last {
+            let ended = |place: i64| place.div_euclid(len as i64) < minute;
+            while let Some((place, count)) = cells.next_if(|(place, _)| ended(**place)) {
                 let sum = &mut sums[place.rem_euclid(len as i64) as usize];
                 *sum = sum.saturating_add(*count);
             }
             // A bucket includes those of shorter durations.
             let mut before = 0u64;
-            for (values, sum) in values.iter_mut().zip(&sums) {
+            for (values, sum) in values.iter_mut().zip(&sums).filter(|_| minute >= self.first) {
                 before = if self.counts == Counts::Buckets { before.saturating_add(*sum) } else { *sum };
                 values.push(before as f64 / unit);
+            }
+            let (day, rest) = (minute.div_euclid(DAY_MINUTES), minute.rem_euclid(DAY_MINUTES));
+            if rest == 0 && (self.restarts.0..=self.restarts.1).contains(&day) {
+                sums.fill(0);
+                values.iter_mut().for_each(|values| values.push(0.0));
             }
         }
         values
@@ -241,7 +281,7 @@ impl Fold for Counters<'_> {
     fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
         let slot_minutes = summary.slot_s / MINUTE_S;
         // The minutes before the first sample are not told apart.
-        let is_early = |slot: i64| (slot + 1).saturating_mul(slot_minutes) <= self.first;
+        let is_early = |slot: i64| slot.saturating_add(1).saturating_mul(slot_minutes) <= self.first;
         if slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
             return false;
         }
@@ -253,7 +293,7 @@ impl Fold for Counters<'_> {
             let cell = &summary.cells[point.cell as usize];
             let Some(number) = numbers[cell.operation as usize] else { continue };
             let count = if self.counts == Counts::Errors { point.errors } else { point.count };
-            self.add(number, point.slot * slot_minutes, 0, count);
+            self.add(number, point.slot.saturating_mul(slot_minutes), 0, count);
         }
         true
     }
@@ -263,7 +303,9 @@ impl Fold for Counters<'_> {
             return CounterList { is_over: true, ..CounterList::default() };
         }
         let counted = self.table.rows.iter().filter_map(|(key, cells)| Some((key.clone(), cells.as_ref()?)));
-        let counters = counted.map(|(key, cells)| Counter { key, values: self.values(cells) }).collect();
-        CounterList { counters, is_over: false }
+        let counters: Vec<Counter> =
+            counted.map(|(key, cells)| Counter { key, values: self.values(cells) }).collect();
+        let times = if counters.is_empty() { vec![] } else { self.times() };
+        CounterList { times, counters, is_over: false }
     }
 }

@@ -89,9 +89,9 @@ impl Gathered {
     fn add_cell(&mut self, cell: &Cell) {
         self.self_ns = self.self_ns.saturating_add(cell.self_ns);
         self.total_ns = self.total_ns.saturating_add(cell.total_ns);
-        self.refused += cell.refused;
-        self.count += cell.count;
-        self.errors += cell.errors;
+        self.refused = self.refused.saturating_add(cell.refused);
+        self.count = self.count.saturating_add(cell.count);
+        self.errors = self.errors.saturating_add(cell.errors);
         self.durations.add(&cell.buckets, (cell.min_ns, cell.max_ns));
     }
 
@@ -321,8 +321,8 @@ impl Fold for Operations {
             let Some(number) = numbers[cell.operation as usize] else { continue };
             let step = steps.index_s(summary.slot_start_s(point.slot));
             if let Some((calls, errors)) = step.and_then(|step| table.value(number).steps.get_mut(step)) {
-                *calls += point.count;
-                *errors += point.errors;
+                *calls = calls.saturating_add(point.count);
+                *errors = errors.saturating_add(point.errors);
             }
         }
         for part in &summary.loose {

@@ -61,9 +61,9 @@ impl Requests {
     }
 
     fn add_cell(&mut self, cell: &Cell) {
-        self.count += cell.count;
-        self.errors += cell.errors;
-        self.refused += cell.refused;
+        self.count = self.count.saturating_add(cell.count);
+        self.errors = self.errors.saturating_add(cell.errors);
+        self.refused = self.refused.saturating_add(cell.refused);
         self.durations.add(&cell.buckets, (cell.min_ns, cell.max_ns));
     }
 
@@ -122,7 +122,7 @@ impl Gathered {
         let is_http =
             |cell: &Cell| summary.operations[cell.operation as usize].kind == OperationKind::HttpServer;
         for cell in &summary.cells {
-            self.calls += cell.count;
+            self.calls = self.calls.saturating_add(cell.count);
             self.requests_of(is_http(cell), cell.is_uncalled).for_each(|requests| requests.add_cell(cell));
         }
         for point in &summary.points {
@@ -130,8 +130,8 @@ impl Gathered {
             let step = steps.index_s(summary.slot_start_s(point.slot));
             for requests in self.requests_of(is_http(cell), cell.is_uncalled) {
                 if let Some((count, errors, _)) = step.and_then(|step| requests.steps.get_mut(step)) {
-                    *count += point.count;
-                    *errors += point.errors;
+                    *count = count.saturating_add(point.count);
+                    *errors = errors.saturating_add(point.errors);
                 }
             }
         }

@@ -91,6 +91,9 @@ impl Checker {
             return Ok(Verdict { kept: Some(row), records, ..Verdict::default() });
         }
         match chunk.check() {
+            Ok(Checked { summary: Some(tacho_chunk::Error::SummaryVersion { got, known }), .. }) => {
+                Err(crate::keys::newer("summary of calls", got.into(), known.into()))
+            }
             Ok(Checked { members, filters: None, summary: None }) if members.is_empty() => {
                 Ok(Verdict { kept: Some(row), records, ..Verdict::default() })
             }
@@ -101,8 +104,7 @@ impl Checker {
                     Finding::new(kind, place.clone(), why).key(self.named_words(named))
                 };
                 let findings = filters.into_iter().chain(summary).map(finding).collect();
-                let kept = with_new_front(&row, &split.chunk, &chunk);
-                Ok(Verdict { findings, kept, records })
+                Ok(Verdict { findings, kept: with_new_front(&row, &split.chunk, &chunk), records })
             }
             found => {
                 let mut verdict = self.wrong_columns(place, named, &chunk, found);

@@ -237,7 +237,8 @@ pub async fn each_unsummarized(
             let is_used = match Chunk::open_summary(&row.chunk, row.whole) {
                 _ if row.damaged.is_some() => false,
                 Ok(Some(summary)) => accepts(Ok(&summary)),
-                Ok(None) => false,
+                // A newer version wrote it.
+                Ok(None) | Err(tacho_chunk::Error::SummaryVersion { .. }) => false,
                 Err(error) => accepts(Err(summary_words(place, key, &error))),
             };
             if !is_used {

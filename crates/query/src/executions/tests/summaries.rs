@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tacho_chunk::{CallSummary, ExecutionBlock};
+use tacho_chunk::{CallSummary, ExecutionBlock, Point};
 use tacho_model::{Attribute, AttributeValue, Labels, OperationKind, Segment, TimeRange};
 
 use super::laws::{Seed, parts, seeds, segment, table};
-use crate::executions::{Filter, Fold, OperationStats, Operations, ServiceStats, Services, SourceBlock};
+use crate::executions::{
+    Counters, Counts, Filter, Fold, OperationStats, Operations, ServiceStats, Services, SourceBlock,
+};
 
 const KINDS: [OperationKind; 3] =
     [OperationKind::Method, OperationKind::HttpServer, OperationKind::HttpClient];
@@ -128,4 +130,71 @@ fn a_summary_with_slots_longer_than_a_step_is_refused() {
     };
     let summed = |minutes| answer(&blocks, Services::new(filter(minutes)).from_summaries()).1;
     assert_eq!([30, 60, 14_400].map(summed), [0, 0, 1]);
+}
+
+/// Folds a summary of one operation, of which `change` changes what is decoded, twice into each answer.
+fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<ServiceStats>) {
+    let block = blocks(&[(1, 0, None, vec![(0, 0, 1), (2, 0, 5)])], &[], u64::MAX).into_iter();
+    let (SourceBlock { labels, block }, _) = block.max_by_key(|(source, _)| source.block.calls()).unwrap();
+    let mut summary = CallSummary::of(&block).unwrap();
+    change(&mut summary);
+    let (mut operations, mut services) = (
+        Operations::new(Filter { service: None, operation: None, range: TimeRange::ALL }, None)
+            .from_summaries(),
+        Services::new(Filter { service: None, operation: None, range: TimeRange::ALL }).from_summaries(),
+    );
+    if let Ok(summary) = CallSummary::decode(&summary.encode(), summary.operations.clone()) {
+        operations.pass();
+        services.pass();
+        for _ in 0..2 {
+            assert!(operations.add_summary(&labels, &summary) && services.add_summary(&labels, &summary));
+        }
+        for counts in [Counts::Calls, Counts::Errors] {
+            for range in [
+                TimeRange::new(0, 100 * MINUTE_NS),
+                TimeRange::new(i64::MIN, i64::MIN + MINUTE_NS),
+                TimeRange::new(1, 0),
+            ] {
+                let mut counters = Counters::new(counts, range, 1_000, |_| true);
+                counters.pass();
+                (0..2).for_each(|_| _ = counters.add_summary(&labels, &summary));
+                counters.finish();
+            }
+        }
+    }
+    (operations.finish(), services.finish())
+}
+
+#[test]
+fn hostile_summaries_do_not_panic() {
+    let none = (vec![], vec![]);
+    assert_eq!(fold_hostile(|summary| summary.operations = [].into()), none);
+    let empty = |summary: &mut CallSummary| {
+        summary.cells.clear();
+        summary.requests.clear();
+        summary.points.truncate(1);
+        summary.points.iter_mut().for_each(|point| (point.count, point.errors) = (0, 0));
+    };
+    assert_eq!(fold_hostile(empty), none);
+    let swapped = |summary: &mut CallSummary| {
+        summary.cells.iter_mut().for_each(|cell| (cell.min_ns, cell.max_ns) = (cell.max_ns + 1, cell.min_ns));
+    };
+    assert_eq!(fold_hostile(swapped), none);
+
+    // Without the header of a chunk, these are valid.
+    let most = |slot: i64| {
+        move |summary: &mut CallSummary| {
+            summary.cells.truncate(1);
+            summary.requests.clear();
+            let cell = &mut summary.cells[0];
+            (cell.count, cell.errors, cell.total_ns, cell.self_ns) = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
+            cell.buckets = vec![(0, u64::MAX)];
+            summary.points = vec![Point { slot, cell: 0, count: u64::MAX, errors: u64::MAX }];
+        }
+    };
+    for slot in [0, 1, i64::MIN, i64::MAX] {
+        let (operations, services) = fold_hostile(most(slot));
+        assert_eq!((operations[0].count, operations[0].errors), (u64::MAX, u64::MAX), "{slot}");
+        assert_eq!(services[0].calls, u64::MAX, "{slot}");
+    }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tacho_chunk::{Times, ValueColumn};
+use tacho_chunk::ValueColumn;
 use tacho_model::limits::LABEL_VALUE_BYTES_MAX;
 use tacho_model::{Labels, MatchOp, Matcher, NAME, TimeRange, Timestamp};
 use tacho_query::executions::{CounterKey, Counters, Counts, DURATION_BOUNDS_NS};
@@ -64,7 +64,7 @@ pub async fn read(
         is_short && others.all(|matcher| matcher.matches_value(value(matcher.label(), name, key)))
     };
     let counters = Counters::new(counts, range, room.load(Ordering::Relaxed), takes);
-    let (start, count) = counters.times();
+    let count = counters.len();
     if count == 0 {
         return Ok(Some(CallSeries::default()));
     }
@@ -76,16 +76,15 @@ pub async fn read(
     if read.records.is_over {
         return Ok(None);
     }
-    let times = Times::Regular { start, step: Counters::step(), count };
     let mut found =
         CallSeries { damages: read.damages, warnings: notes.sentences().collect(), series: vec![] };
-    for counter in read.records.counters {
-        for (index, values) in counter.values.into_iter().enumerate() {
+    for counter in &read.records.counters {
+        for (index, values) in counter.values.iter().enumerate() {
             let bound = (counts == Counts::Buckets).then(|| bound(index));
             let labels = labels(name, &counter.key, bound.as_deref());
             if matchers.iter().all(|matcher| matcher.matches(&labels)) {
-                let piece = Piece::Samples { times: times.clone(), values: ValueColumn::F64(values) };
-                found.series.push((Arc::new(labels), vec![piece]));
+                let piece = |(times, values)| Piece::Samples { times, values: ValueColumn::F64(values) };
+                found.series.push((Arc::new(labels), read.records.pieces(values).map(piece).collect()));
             }
         }
     }
