@@ -210,6 +210,18 @@ impl Response {
 
 /// Sends one request on a new connection.
 pub fn request(at: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    try_request(at, method, path, headers, body).expect("the server closes the connection without an answer")
+}
+
+/// Sends one request on a new connection. `None` if the server closes it without an answer, as it does with connections without
+/// a request when there are too many.
+pub fn try_request(
+    at: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Option<Response> {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n");
@@ -217,12 +229,12 @@ pub fn request(at: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-    stream.write_all(head.as_bytes()).expect("request is sent");
+    stream.write_all(head.as_bytes()).ok()?;
     // A server that refuses a body because of its announced length may close the connection before it has read the body.
     let _ = stream.write_all(body);
     let mut raw = Vec::new();
     let _ = stream.read_to_end(&mut raw);
-    parse_response(&raw)
+    (!raw.is_empty()).then(|| parse_response(&raw))
 }
 
 fn parse_response(raw: &[u8]) -> Response {
