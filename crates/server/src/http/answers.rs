@@ -13,7 +13,8 @@ use super::error::ApiError;
 use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Gauge};
 
-/// Responses up to this size are not counted, because `connections_max` limits their number.
+/// Responses that keep at most this much memory are not counted, because `connections_max` limits their number. A whole body
+/// counts twice its bytes.
 const SMALL_BYTES: usize = 64 << 10;
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
