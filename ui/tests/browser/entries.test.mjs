@@ -35,7 +35,11 @@ const place = (more) => `#/explore?range=5m&q=${encodeURIComponent('time()')}&${
 test('marks are under the chart and show their text, and the table lists them', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_log')}`));
   await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
-  assert.deepEqual(await texts(page, '.entry-text'), ['out of memory', 'deploy of version 7'], 'the newest text must be first');
+  assert.deepEqual(
+    await texts(page, '.entry-text'),
+    ['out of memory', 'deploy of version 7'],
+    'the newest text must be first',
+  );
   const over = await page.locator('.u-over').boundingBox();
   await until('the lane has the chart’s axis', async () => {
     const ground = await page.locator('.lane-ground').boundingBox();
