@@ -22,7 +22,7 @@ pub use finding::{
     Severity,
 };
 pub use journals::{JournalChecked, Journals};
-pub use known::Known;
+pub use known::{Known, is_store_key, store_of};
 pub use salvage::{Salvage, is_derived};
 
 pub use crate::evidence::Gap;
