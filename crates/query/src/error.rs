@@ -23,7 +23,7 @@ impl ErrorKind {
     }
 }
 
-/// Why a query failed. Unless it was cancelled, a retry of the same query over the same data fails in the same way.
+/// Why a query failed. A retry of the same query over the same data fails in the same way, unless the query was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub kind: ErrorKind,
