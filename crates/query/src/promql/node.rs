@@ -75,7 +75,7 @@ pub enum Node {
         selector: Selector,
         range: i64,
     },
-    /// `range` and `step` in ns. Without a step, that of `Params::subquery_step` is used.
+    /// `range` and `step` in ns. The default step is `Params::subquery_step`.
     Subquery {
         inner: NodeId,
         range: i64,
