@@ -10,9 +10,9 @@
 //!  a block:   i64 first | u8 unit | u8 width | zigzag low | BLOCK - 1 numbers of width bits                          times.rs
 //!             u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits        values.rs
 //! ```
-//! The numbers are differences between neighbours, minus the lowest difference of the block (frame of reference:
-//! Goldstein, Ramakrishnan, Shaft, ICDE 1998), or the bits in which neighbours differ. Packed samples exist only in memory, so they
-//! have no version and no format document.
+//! The numbers are differences between neighbours, minus the lowest difference of the block (frame of reference: Goldstein,
+//! Ramakrishnan, Shaft, ICDE 1998), or the bits in which neighbours differ. Packed samples exist only in memory, so they have
+//! no version and no format document.
 //!
 //! Path of one record. Before: the open chunk of the store pushes it. After: it is read here or sealed into a chunk.
 

@@ -2,8 +2,8 @@
 //!
 //! The codecs form a ladder, like the codecs of numbers (`codec/mod.rs`).
 //!
-//! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and encodes
-//! texts within its output with the ladder.
+//! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and
+//! encodes texts within its output with the ladder.
 
 mod compressed;
 mod dictionary;

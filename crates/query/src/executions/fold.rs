@@ -76,8 +76,8 @@ pub trait Fold {
         false
     }
 
-    /// Adds the summary of a chunk to the current pass. All calls of the chunk must be in the range. If the summary is not enough,
-    /// returns false: the pass needs the blocks of the chunk.
+    /// Adds the summary of a chunk to the current pass. All calls of the chunk must be in the range. If the summary is not
+    /// enough, returns false: the pass needs the blocks of the chunk.
     fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
         false
     }

@@ -6,8 +6,8 @@ use std::fmt;
 /// limit is exceeded, the answer is [`Incomplete`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Rows that wait for their next part, and separately rows that wait for their previous part. About 64 bytes each, in a search
-    /// more.
+    /// Rows that wait for their next part, and separately rows that wait for their previous part. About 64 bytes each, in a
+    /// search more.
     pub(super) waiting: usize,
     /// Rows of segments with a parent, in a round that can be split; 24 bytes each.
     pub(super) causes: usize,

@@ -1,9 +1,9 @@
 //! Which traces, operations, call trees and dependencies do these executions show?
 //!
-//! A [`Fold`] answers most questions and reads one block at a time. A trace and a call tree are computed from [`SourceBlock`]s that
-//! are all in memory. The answers are plain data with the same fields as in `docs/api.md`. A block holds rows; a row is one part of
-//! a segment. Rows with the same carried calls and the same sequence of events share a shape. Blocks may extend beyond the
-//! requested range. A call belongs to the range if its enter event is in the range.
+//! A [`Fold`] answers most questions and reads one block at a time. A trace and a call tree are computed from [`SourceBlock`]s
+//! that are all in memory. The answers are plain data with the same fields as in `docs/api.md`. A block holds rows; a row is
+//! one part of a segment. Rows with the same carried calls and the same sequence of events share a shape. Blocks may extend
+//! beyond the requested range. A call belongs to the range if its enter event is in the range.
 //!
 //! **Self time** of a call: the time during which it was the innermost open call of its thread. The self time of an http-client
 //! call excludes the time of the recorded http-server call that it caused. It includes other work that it hands to other threads

@@ -1,7 +1,7 @@
 //! Which rows are parts of one segment that follow each other? Rows arrive in any order.
 //!
-//! A row that ends with open calls waits for the next part, and a row that carries calls waits for the previous part. Parts arrive
-//! almost in the order of time, so few rows wait at the same time.
+//! A row that ends with open calls waits for the next part, and a row that carries calls waits for the previous part. Parts
+//! arrive almost in the order of time, so few rows wait at the same time.
 
 use std::collections::HashMap;
 

@@ -284,7 +284,8 @@ impl Searching {
         }
     }
 
-    /// Offers the first call of a row as the first call of its trace's entry. If the call is still open, it waits for the next part.
+    /// Offers the first call of a row as the first call of its trace's entry. If the call is still open, it waits for the next
+    /// part.
     fn offer_entry(&mut self, row: RowRef<'_>) {
         let call = FirstCall::of(row);
         let key = self.search.order.key(call.start, call.duration(), row.trace());

@@ -1,8 +1,8 @@
 //! On how many cores are series processed? More than one core is used only above a minimum of work.
 //!
-//! The items of a query are divided into parts. The thread of the query takes one part after another. Before each part it invites
-//! the free threads (helpers) of a pool that all queries share. A helper takes some parts and is free again. So a query never waits
-//! for helpers that work for other queries, and a long query shares the helpers with a query that begins later.
+//! The items of a query are divided into parts. The thread of the query takes one part after another. Before each part it
+//! invites the free threads (helpers) of a pool that all queries share. A helper takes some parts and is free again. So a query
+//! never waits for helpers that work for other queries, and a long query shares the helpers with a query that begins later.
 //! Results are joined in the order of the items, so they do not depend on the number of threads
 //! (`docs/adr/0020-one-query-on-all-cores.md`).
 

@@ -4,8 +4,9 @@
 //! other steps of the query. [`Reach::of`] accepts only forms for which this is known. It refuses:
 //! - `@`, which reads a fixed time at each step, and subqueries, which read at multiples of their own step;
 //! - functions that return a range vector (`derivative`, `moving_avg`, ...);
-//! - as a precaution, functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last digit
-//!   may differ between regular times and a list of the same times, although `joined.rs` chooses the form by the times alone;
+//! - as a precaution, functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last
+//!   digit may differ between regular times and a list of the same times, although `joined.rs` chooses the form by the times
+//!   alone;
 //! - `label_replace`, `label_join`, `dtw_over_time`, `sax_over_time`, and functions of windows that drop the names of several
 //!   metrics (`rate({__name__=~"a|b"}[5m])`): they fail if two series of the result have the same labels, even if these have
 //!   values at different steps;
@@ -121,8 +122,8 @@ fn names_metric(selector: &Selector) -> bool {
     selector.matchers.iter().any(names)
 }
 
-/// Whether the rows of a node are in the order of the series. Otherwise the order may depend on the step at which each row has its
-/// first value.
+/// Whether the rows of a node are in the order of the series. Otherwise the order may depend on the step at which each row has
+/// its first value.
 pub fn is_ordered(nodes: &[Node], id: NodeId) -> bool {
     order(nodes, id) != Order::Any
 }

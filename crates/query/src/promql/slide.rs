@@ -19,8 +19,8 @@
 //!
 //! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!
-//! This file and `window.rs` use each other. `window.rs` calls functions of digests, which this file computes for sliding windows.
-//! This file uses the bounds of the windows and the counter of samples from `window.rs`.
+//! This file and `window.rs` use each other. `window.rs` calls functions of digests, which this file computes for sliding
+//! windows. This file uses the bounds of the windows and the counter of samples from `window.rs`.
 
 use tacho_model::Timestamp;
 

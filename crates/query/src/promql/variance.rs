@@ -1,8 +1,8 @@
 //! What is the variance of values?
 //!
 //! The mean is kept in two doubles, because the error of a mean in one double is as large as the differences of values that are
-//! 2^53 times larger. Squared differences from the mean are never negative, so they do not cancel. Therefore a block of a slice is
-//! summed in plain doubles, and only the sums of blocks with compensation.
+//! 2^53 times larger. Squared differences from the mean are never negative, so they do not cancel. Therefore a block of a slice
+//! is summed in plain doubles, and only the sums of blocks with compensation.
 
 use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
 use super::fold::{Fold, LANES, Mean, Neumaier, count_of};

@@ -1,9 +1,10 @@
 //! Codec for numbers with small or repetitive differences. With entropy coding, a frequent difference takes a fraction of
 //! a byte.
 //!
-//! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
-//! and tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on them in
-//! parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens, 30 of them for marks (`marks.rs`).
+//! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`), and
+//! tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on them in
+//! parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens, 30 of them for marks
+//! (`marks.rs`).
 
 mod marks;
 mod table;

@@ -38,8 +38,8 @@ impl Token<'_> {
 pub struct Lexer<'t> {
     source: Source<'t>,
     at: usize,
-    /// Whether the position is between `[` and `]`, where a colon at the start of a token is a symbol. Elsewhere the colon belongs
-    /// to a name.
+    /// Whether the position is between `[` and `]`, where a colon at the start of a token is a symbol. Elsewhere the colon
+    /// belongs to a name.
     in_range: bool,
 }
 

@@ -101,7 +101,8 @@ impl<'t> Parser<'t, '_> {
         self.take()
     }
 
-    /// Removes the bracket that closes `open`. `instead` names other valid tokens (such as `"," or `) for the message of an error.
+    /// Removes the bracket that closes `open`. `instead` names other valid tokens (such as `"," or `) for the message of an
+    /// error.
     fn close(&mut self, open: Token<'t>, instead: &str) -> Result<(), Error> {
         let bracket = match open.text {
             "(" => ")",
