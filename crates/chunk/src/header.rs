@@ -52,7 +52,6 @@ pub struct MemberInfo {
     pub(crate) form: MemberForm,
 }
 
-/// Where the values of a member are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MemberForm {
     /// All values are equal; these are their bits.
@@ -60,7 +59,6 @@ pub(crate) enum MemberForm {
     Stored(Stored),
 }
 
-/// Where the times are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimesForm {
     Regular { step: i64 },

@@ -45,7 +45,6 @@ pub struct Aggregation {
     pub how: Aggregate,
 }
 
-/// The loss of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     /// The aggregation, which is applied before the method.

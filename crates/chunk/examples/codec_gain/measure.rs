@@ -95,7 +95,6 @@ fn encode(data: &Data, encoding: &Encoding) -> Vec<Vec<u8>> {
     }
 }
 
-/// Decodes all records of a chunk.
 fn read(bytes: &[u8]) {
     let chunk = Chunk::open(bytes).expect("a newly encoded chunk is valid");
     if chunk.header().members.is_empty() {

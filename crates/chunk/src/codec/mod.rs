@@ -76,7 +76,6 @@ impl Part {
     }
 }
 
-/// An encoded column.
 pub(crate) struct Encoded {
     pub(crate) codec: u8,
     pub(crate) bytes: Vec<u8>,

@@ -223,7 +223,6 @@ impl ExecutionBlock {
         position
     }
 
-    /// Number of segments.
     pub const fn len(&self) -> usize {
         self.rows.len()
     }

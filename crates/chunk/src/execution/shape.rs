@@ -22,7 +22,6 @@ pub struct Shape {
     completed: usize,
 }
 
-/// One call of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub operation: OperationIndex,

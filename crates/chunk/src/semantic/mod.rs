@@ -59,7 +59,6 @@ pub enum Kept {
     NotSmaller,
 }
 
-/// Samples after lossy simplification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
     /// Strictly ascending times. The first is the first original time or, with aggregation, the last original time in the first

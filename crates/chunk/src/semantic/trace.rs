@@ -6,7 +6,6 @@ use super::grid::Interval;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Traced {
     pub(super) integers: Vec<i64>,
-    /// Number of straight lines.
     pub(super) lines: usize,
 }
 

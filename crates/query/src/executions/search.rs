@@ -64,7 +64,6 @@ impl Search {
     }
 }
 
-/// The traces found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     pub traces: Vec<TraceSummary>,
@@ -92,7 +91,6 @@ struct Candidate {
     matched: Option<Match>,
 }
 
-/// A search in progress.
 pub struct Searching {
     search: Search,
     pass: Pass,

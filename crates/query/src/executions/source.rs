@@ -77,7 +77,6 @@ impl Filter {
     }
 }
 
-/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Ok,

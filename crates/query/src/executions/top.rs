@@ -7,7 +7,6 @@ use tacho_model::{Timestamp, TraceId};
 
 use super::found::Match;
 
-/// The order of the traces found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     #[default]

@@ -14,7 +14,6 @@ use crate::{Cancel, Error};
 /// Limit on the spans of one answer. The answer has the first spans in tree order.
 pub const SPANS_MAX: usize = 100_000;
 
-/// One trace as a tree of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub trace_id: TraceId,

@@ -55,7 +55,6 @@ pub enum Needed {
     AnyNumber,
 }
 
-/// How a function is computed.
 pub enum Apply {
     /// Computed for each element. A call without an argument is computed for the evaluation time.
     Each(fn(f64) -> f64),

@@ -13,7 +13,6 @@ use super::functions::Function;
 /// Index of a node in the query's list. It is smaller than the index of the node that uses it.
 pub type NodeId = usize;
 
-/// The types of PromQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Scalar,

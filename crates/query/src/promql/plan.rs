@@ -26,7 +26,6 @@ pub struct Selection {
     pub windows: Option<Windows>,
 }
 
-/// A query with its times.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) nodes: Vec<Node>,

@@ -180,7 +180,6 @@ impl<'s> Counted<'s> {
     }
 }
 
-/// The panes of the current window of a series.
 struct Slide<'s, D> {
     panes: Panes<D>,
     cursor: Cursor<'s>,

@@ -149,7 +149,6 @@ impl Sliding {
     }
 }
 
-/// Iterates over the windows of one series.
 pub struct Walk<'s> {
     columns: Columns<'s>,
     slider: Slider,

@@ -75,7 +75,6 @@ fn add_up(words: &mut [u64], firsts: &[u64]) {
     }
 }
 
-/// Differences as tokens, with their extra bits.
 struct Tokens {
     tokens: Vec<u8>,
     counts: [u32; TOKENS],
@@ -193,7 +192,6 @@ impl Parameters {
         Ok(Self { firsts, marked, centre, frequencies: Frequencies::take(reader)? })
     }
 
-    /// Whether tokens have extra bits.
     fn has_more(&self) -> bool {
         self.frequencies.highest() >= LITERALS
     }

@@ -17,7 +17,6 @@ const LOG_ENOUGH: u32 = 9;
 /// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This excess costs other tokens
 /// 0.006 bits each.
 const EXCESS_LOG: u32 = 8;
-/// Number of states of the largest table.
 const STATES_MAX: usize = 1 << LOG_MAX;
 
 /// Frequency of each token, out of `2^log`.
@@ -132,7 +131,6 @@ fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
         .unwrap_or(most)
 }
 
-/// One state of the decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
     /// The difference of a literal (`tokens.rs`), minus the centre of the column's plan. Unused for other tokens.

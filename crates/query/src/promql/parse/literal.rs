@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tacho_model::DURATION_UNITS;
 
-/// The value of a number or duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Plain(f64),
