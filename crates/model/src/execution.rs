@@ -106,7 +106,6 @@ impl OperationKind {
     }
 }
 
-/// The target of a call: a method, a route, a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operation {
     pub kind: OperationKind,
@@ -171,7 +170,7 @@ pub struct Attribute {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub trace: TraceId,
-    /// The span id of call `k` is `mix64(base + k)`. All parts of a segment have the same base.
+    /// All parts of a segment have the same base.
     pub base: u64,
     /// Number of the part; 0 for the first part.
     pub part: u32,
@@ -188,7 +187,6 @@ pub struct Segment {
     pub attributes: Vec<Attribute>,
 }
 
-/// Why a segment was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
     #[error("trace id is zero")]
@@ -210,7 +208,7 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// Number of calls that exit in this part. This is the number of executions.
+    /// The number of executions: calls that exit in this part.
     pub fn calls_completed(&self) -> usize {
         self.events.iter().filter(|e| !matches!(e.kind, EventKind::Enter(_))).count()
     }
@@ -220,8 +218,8 @@ impl Segment {
         self.events.iter().fold(0, |sum: u64, e| sum.saturating_add(e.delta))
     }
 
-    /// Checks the invariants that users of a segment rely on: a trace id other than 0, at least one event, limits, no exit
-    /// without an open call, operations within a table of `operations` entries, and times that do not overflow.
+    /// Checks the invariants that users of a segment rely on. `operations` is the length of the table of
+    /// operations.
     pub fn check(&self, operations: usize) -> Result<(), SegmentError> {
         if self.trace.0 == 0 {
             return Err(SegmentError::TraceZero);
@@ -268,7 +266,6 @@ impl Segment {
         if end.is_none() || begin.is_none() { Err(SegmentError::TimeOverflow) } else { Ok(()) }
     }
 
-    /// Span id of call number `call` of the segment.
     pub const fn span(&self, call: u32) -> SpanId {
         SpanId(mix64(self.base.wrapping_add(call as u64)))
     }
