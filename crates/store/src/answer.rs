@@ -20,13 +20,12 @@ pub struct SampleAnswer {
 }
 
 impl SampleAnswer {
-    /// The samples of all series one after the other. Summarised chunks contribute no samples.
+    /// Summarised chunks contribute no samples.
     pub fn samples(&self) -> Vec<Sample> {
         self.series.iter().flatten().flat_map(Piece::samples).collect()
     }
 }
 
-/// Some samples of one series.
 #[derive(Clone, Debug)]
 pub enum Piece {
     /// Samples of chunks or of memtables, within the requested range.
@@ -50,7 +49,6 @@ impl Piece {
         matches!(self, Self::Samples { values, .. } if values.is_empty())
     }
 
-    /// The samples one by one; none for a summary.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         let parts = match self {
             Self::Samples { times, values } => Some(times.iter().zip(values.iter())),
@@ -60,7 +58,6 @@ impl Piece {
     }
 }
 
-/// How exact the stored samples of one series are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exactness {
     /// Upper bound of the difference between a stored time and the recorded time, ns.

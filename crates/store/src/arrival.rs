@@ -68,7 +68,6 @@ pub struct Refused {
     pub named: Vec<RefusedSeries>,
 }
 
-/// One refused series of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSeries {
     pub kind: Kind,
@@ -147,7 +146,6 @@ pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds, known_bytes: usiz
     (Arc::new(kept), refused)
 }
 
-/// Whether a series of a batch has no records.
 fn is_empty(batch: &Batch, kind: Kind, position: usize) -> bool {
     match kind {
         Kind::Sample => batch.samples.get(position).is_none_or(|s| s.samples.is_empty()),
@@ -193,7 +191,6 @@ impl Arrival {
         Self { origin, batch, known: Arc::default() }
     }
 
-    /// Wraps the records of a journal.
     pub fn replayed(batch: Batch, known: KnownSamples, origin: Option<Origin>) -> Self {
         Self { origin, batch: Arc::new(batch), known: Arc::new(known) }
     }
@@ -224,12 +221,10 @@ impl Arrival {
         self.known.series_count() + samples.len() + entries.len() + executions.len()
     }
 
-    /// Series that have entries.
     pub fn entries(&self) -> impl Iterator<Item = (SeriesId, &EntrySeries)> {
         self.batch.entries.iter().filter(|s| !s.entries.is_empty()).map(|s| (s.labels.id(), s))
     }
 
-    /// Series that have segments.
     pub fn executions(&self) -> impl Iterator<Item = (SeriesId, &ExecutionSeries)> {
         self.batch.executions.iter().filter(|s| !s.segments.is_empty()).map(|s| (s.labels.id(), s))
     }

@@ -41,7 +41,7 @@ pub enum Change {
 #[derive(Debug, Default)]
 pub struct Changes {
     logs: Mutex<Logs>,
-    /// Number of intervals that were joined with a neighbour at the limit.
+    /// Number of intervals that were joined with a neighbour because a log was full.
     joined: Count,
     /// A change may affect samples up to this far before and after it, ns, because merges may have moved their times.
     distance: u64,
@@ -58,8 +58,8 @@ struct Logs {
 }
 
 impl Changes {
-    /// A merge may move the time of a sample, and that of its copy. A change therefore affects samples up to twice the largest
-    /// move away.
+    /// A merge may move the time of a sample, and that of its copy. So the distance is twice the largest
+    /// move.
     pub fn new(policies: &Policies) -> Self {
         let downsamples = !policies.downsampling.is_empty();
         Self { distance: policies.time_max().saturating_mul(2), downsamples, ..Self::default() }
@@ -89,7 +89,6 @@ impl Changes {
         self.lock().last
     }
 
-    /// Number of intervals that were joined with a neighbour, because a log has a limit on its intervals.
     pub fn joined(&self) -> u64 {
         self.joined.get()
     }

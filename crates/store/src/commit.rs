@@ -32,10 +32,8 @@ use crate::stats::Counters;
 use crate::turns::Turns;
 use crate::{Error, Result};
 
-/// Commands to the thread.
 pub enum Command {
     Append(Append),
-    /// Seals the active generation.
     Seal(oneshot::Sender<Sealed>),
 }
 
@@ -95,7 +93,6 @@ struct Group {
     origins: HashMap<u128, Vec<Origin>>,
 }
 
-/// The parts of the store that the thread works on.
 pub struct StoreParts {
     pub options: Arc<Options>,
     pub directory: PathBuf,
@@ -238,7 +235,7 @@ impl Committer {
             return Ok(());
         }
         if !Mutation::BrokenJournalNotCut.is_on() {
-            // Otherwise a recovery could read a batch that was refused, in addition to the sender's later ones.
+            // Otherwise a recovery could read a refused batch.
             self.cut_broken()?;
         }
         let store = &self.store;
@@ -262,7 +259,6 @@ impl Committer {
         Ok(())
     }
 
-    /// Cuts the remains of a refused batch off the broken journal.
     fn cut_broken(&mut self) -> Result<()> {
         if let Some((path, length)) = &self.broken {
             match self.store.options.disk.cut(path, *length) {
@@ -318,7 +314,7 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
-            // Before the lock is released, because another thread already acknowledges this frame if it is sent again.
+            // Before the lock is released: another thread already acknowledges a repetition of this frame.
             times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
             drop(generations);
             drop((append.reservation, append.chunks, append.ticket));
@@ -362,7 +358,7 @@ impl Committer {
         }
     }
 
-    /// The reason to seal the active generation now; `None` if it stays active.
+    /// `None` if the active generation stays active.
     fn due(&self) -> Option<Seal> {
         let generations = self.store.generations.read();
         let (active, options) = (generations.active.as_ref()?, &self.store.options);

@@ -75,12 +75,10 @@ pub struct Scan {
     pub from: Bound<Vec<u8>>,
     pub to: Bound<Vec<u8>>,
     pub order: Order,
-    /// Largest number of rows.
     pub limit: Option<usize>,
 }
 
 impl Scan {
-    /// All rows of a partition.
     pub fn all(table: Table, partition: impl Into<Vec<u8>>) -> Self {
         let (from, to) = (Bound::Unbounded, Bound::Unbounded);
         Self { table, partition: partition.into(), from, to, order: Order::Ascending, limit: None }
@@ -122,7 +120,6 @@ impl Delete {
         Self { table, partition: partition.into(), from: Bound::Unbounded, to: Bound::Unbounded }
     }
 
-    /// Whether the bounds exclude every key.
     pub fn is_empty(&self) -> bool {
         range_is_empty(&self.from, &self.to)
     }
@@ -158,7 +155,6 @@ pub struct Health {
     pub torn_bytes: u64,
 }
 
-/// Capabilities of a back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// A row is on disk when `put` returns, and survives a restart.
@@ -233,7 +229,6 @@ impl From<Row> for Cut {
 /// Result of verifying a part of the stored bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Bytes read.
     pub bytes: u64,
     /// Unreadable rows, without their values. If there are very many, a driver may return only the first ones.
     pub damaged: Vec<Damaged>,

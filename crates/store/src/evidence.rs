@@ -26,7 +26,6 @@ const IDENTITY_LOST: &str = "identity.lost";
 /// Facts from the keys of all chunks.
 #[derive(Debug, Default)]
 pub struct Keys {
-    /// Generations of the chunks.
     pub generations: BTreeSet<u64>,
     /// The highest sequence number of a row that a merge wrote.
     pub last_sequence: u64,
@@ -79,7 +78,6 @@ impl Gap {
         generation
     }
 
-    /// Describes the gap. `path` is the path of the journal.
     pub fn what(self, path: &dyn fmt::Display) -> String {
         match self {
             // A flush removes the journal after it has put its records and the row that names them as flushed.
@@ -99,10 +97,11 @@ impl Gap {
 /// Message about a journal of a later generation next to an empty driver.
 pub const EMPTIED: &str = "journals exist, but the data flushed before them is missing";
 
-/// Whether an empty driver next to journals of these generations counts as one that has lost its data. The identity is written
-/// before the first journal is created, so the driver has lost at least the identity. Next to the journal of generation 1 alone,
-/// it has lost nothing else, because that journal has all records. A journal of a later generation shows that generation 1 was
-/// sealed. So its records may have been flushed, and may be lost.
+/// Whether journals of these generations prove that an empty driver has lost its data. The identity is
+/// written before the first journal, so an empty driver has lost at least the identity. The journal of
+/// generation 1 alone proves no other loss, because it has all records. The journal of a later generation
+/// shows that generation 1 was sealed. The records of generation 1 may then have been flushed, and lost with
+/// the driver's data.
 pub fn prove_flush(generations: impl IntoIterator<Item = u64>) -> bool {
     generations.into_iter().any(|generation| generation > 1)
 }

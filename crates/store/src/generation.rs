@@ -161,7 +161,6 @@ impl Generations {
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
     }
 
-    /// Whether a generation in memory has records of this kind of the series.
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))

@@ -52,7 +52,6 @@ impl Span {
     }
 }
 
-/// The clustering key of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKey {
     pub span: Span,
@@ -132,7 +131,6 @@ pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> 
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
-/// Scan for one chunk.
 pub fn chunk_row_scan(kind: Kind, group: SeriesId, key: &ChunkKey) -> Scan {
     let (from, to) = (Bound::Included(key.encode()), Bound::Included(key.encode()));
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
@@ -331,7 +329,6 @@ fn versioned<'a>(what: &str, row: &'a Row) -> Result<&'a [u8]> {
     }
 }
 
-/// Error for a row that cannot be decoded.
 pub fn malformed(what: &str, row: &Row) -> Error {
     let error = Error::corrupt(format!("{what} is malformed")).with("key", shown(&row.clustering));
     error.with("value_bytes", row.value.len())

@@ -49,7 +49,6 @@ pub struct Options {
     pub label_values_max: usize,
     /// A session without a batch for this time is forgotten.
     pub session_age_max: Duration,
-    /// Limit on remembered sessions.
     pub sessions_max: usize,
     /// First and longest wait after a failed flush.
     pub flush_wait_first: Duration,
@@ -73,7 +72,6 @@ pub struct Options {
     pub policies: Arc<Policies>,
     /// Time since the machine started, by a clock that cannot be set.
     pub since_boot: fn() -> Duration,
-    /// Whether merges run in the background.
     pub merge_in_background: bool,
     /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten once per
     /// factor of `n` between the sizes of a flushed chunk and a full chunk.
