@@ -279,7 +279,6 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of the file system that holds `path`.
     pub fn new(disk: Arc<dyn Disk>, path: &Path, reserve_bytes: u64) -> Self {
         Self { disk, path: path.into(), reserve_bytes }
     }

@@ -1,8 +1,9 @@
 //! Divides a batch that takes more memory than one batch of the journal may take, or more bytes than one record of the journal
 //! may have. Each record is in one part.
 //!
-//! The samples come before the entries, and these before the executions. So after a failure of a later part, a sender that
-//! repeats the batch replaces most records: samples replace themselves, but entries do not.
+//! A sender repeats a batch of which a part failed. Samples that were stored before then replace themselves,
+//! but entries would be stored twice. So the samples come before the entries, and the entries before the
+//! executions.
 
 use std::collections::VecDeque;
 
@@ -73,7 +74,7 @@ impl Cost {
         Self { memory: self.memory * count, record: self.record * count }
     }
 
-    /// How many records of this cost fit.
+    /// How many records of the cost `each` fit.
     fn fitting(self, each: Self) -> usize {
         (self.memory / each.memory).min(self.record / each.record)
     }
@@ -116,7 +117,7 @@ impl Parts {
         Self { samples: samples.into(), entries: entries.into(), executions: executions.into(), max }
     }
 
-    /// Moves the next samples to the part. `left` is what the part may still take.
+    /// `left` is what the part may still take.
     fn take_samples(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.samples.pop_front() {
             let (head, each) = (of_sample_series(&series), of_sample(&series.samples));
@@ -137,7 +138,6 @@ impl Parts {
         }
     }
 
-    /// Moves the next entries to the part.
     fn take_entries(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.entries.pop_front() {
             *left = left.less(of_entry_series(&series));
@@ -164,7 +164,6 @@ impl Parts {
         }
     }
 
-    /// Moves the next series of executions to the part.
     fn take_executions(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(series) = self.executions.pop_front() {
             let cost = of_executions(&series);

@@ -57,7 +57,7 @@ pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),
         Ok(found) => found.is_file(),
-        // The link reports the cause.
+        // A later call of [`link`] reports the cause.
         Err(error) => error.kind() != ErrorKind::NotFound,
     }
 }
@@ -70,7 +70,8 @@ pub fn is_wanted(path: &Path) -> bool {
 /// reason.
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let to = into.join(name);
-    // A hard link to a symbolic link is a symbolic link, too. So its type is that of `from` at the time of the link.
+    // A hard link to a symbolic link is a symbolic link too. Its type stays that of `from` at the time of the
+    // link.
     let linked = make_directory(into)
         .and_then(|()| std::fs::hard_link(from, &to))
         .and_then(|()| std::fs::symlink_metadata(&to));

@@ -30,7 +30,6 @@ pub type ReadAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<usize>;
 pub struct Readable {
     /// Number of requested bytes that are before the end of the file.
     pub length: usize,
-    /// Unreadable ranges.
     pub bad: Vec<Range<u64>>,
     /// The first error.
     pub error: Option<io::Error>,

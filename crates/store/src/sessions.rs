@@ -11,7 +11,6 @@ use crate::arrival::Origin;
 /// of gaps.
 const GAPS_MAX: usize = 8;
 
-/// The state of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The highest accepted frame number. Its frame is on disk.
@@ -92,7 +91,6 @@ impl Sessions {
         surplus
     }
 
-    /// Adds a session read from the driver.
     pub fn restore(&mut self, id: u128, session: Session) {
         self.0.insert(id, session);
     }

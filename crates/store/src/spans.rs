@@ -2,7 +2,6 @@
 
 use tacho_model::{TimeRange, Timestamp};
 
-/// Limit on the ranges.
 const RANGES_MAX: usize = 8;
 /// Ranges with a smaller gap than this, ns, are joined.
 const GAP_MIN: u64 = 600_000_000_000;

@@ -91,7 +91,6 @@ pub struct Stats {
 }
 
 counters! {
-    /// Counters of [`Stats`].
     Counters of Stats {
         records: CountByKind,
         samples_replaced: Count,

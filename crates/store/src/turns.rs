@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 
-/// Waiting batches.
 #[derive(Debug)]
 pub struct Turns<T> {
     small: VecDeque<T>,

@@ -26,7 +26,6 @@ pub enum Depth {
     Whole,
 }
 
-/// Result of checking one row.
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
@@ -56,7 +55,6 @@ pub struct Checker {
     pub(super) derived: Vec<(Kind, SeriesId)>,
 }
 
-/// Counts of the chunks of a group or series without a readable series row.
 pub(super) struct Nameless {
     pub place: Place,
     pub chunks: u64,
@@ -64,7 +62,6 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
-/// Counts of the chunks with a merge number above the last merge number in the store's facts.
 pub(super) struct Unrecorded {
     pub place: Place,
     pub chunks: u64,
@@ -96,8 +93,6 @@ impl Checker {
         self.known.facts.last_sequence().max(self.known.keys.last_sequence).max(of_rows)
     }
 
-    /// Checks a row.
-    ///
     /// # Errors
     /// `Version` for a row of a newer version.
     pub fn row(&self, placed: PlacedRow) -> Result<Verdict> {
@@ -187,7 +182,6 @@ impl Checker {
         Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
     }
 
-    /// Describes the key of a row.
     pub(super) fn key(&self, table: Table, partition: &[u8], clustering: &[u8]) -> String {
         let text = |bytes: &[u8]| {
             let is_text = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic);
@@ -228,7 +222,6 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
     }
 
-    /// Describes lost records of these series.
     pub(super) fn lost(
         &self,
         kind: Kind,

@@ -332,7 +332,6 @@ fn with_new_front(row: &Row, bytes: &[u8], chunk: &Chunk<'_>) -> Option<Row> {
     chunk.with_new_front().ok().map(|new| with_chunk(row, bytes, &new))
 }
 
-/// A time as text.
 pub fn time(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }

@@ -46,7 +46,6 @@ pub enum Loss {
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $severity:ident $loss:ident $remedy:literal)*) => {
-        /// Kind of finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FindingKind { $($variant,)* }
 
@@ -246,13 +245,11 @@ impl Finding {
 /// Limit on the findings that one run keeps, about 300 bytes each. Further findings are only counted.
 pub const FINDINGS_MAX: usize = 100_000;
 
-/// All findings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub kept: Vec<Finding>,
     /// Number of findings by severity: note, warning, damage.
     counts: [u64; 3],
-    /// Number of findings that are a loss, including findings that are not kept.
     losses: u64,
     pub lost: LostTotals,
 }

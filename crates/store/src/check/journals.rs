@@ -21,7 +21,6 @@ use crate::sectors::{ReadAt, Readable, read_sectors};
 use crate::size::in_memory;
 use crate::{Error, ErrorKind, Result};
 
-/// One open journal.
 struct Held {
     path: PathBuf,
     file: File,
@@ -29,19 +28,16 @@ struct Held {
     front: Option<Front>,
 }
 
-/// The journals of a directory.
 pub struct Journals {
     directory: PathBuf,
     prefix: String,
     held: BTreeMap<u64, Held>,
 }
 
-/// Result of reading one journal.
 #[derive(Debug, Default)]
 pub struct JournalChecked {
     pub findings: Vec<Finding>,
     pub bytes: u64,
-    /// Number of batches read.
     pub batches: u64,
     /// Numbers of samples, entries and completed calls in the batches.
     pub records: [u64; 3],

@@ -98,7 +98,6 @@ pub fn is_derived(row: &Row) -> bool {
     is_fact && derived.contains(&&*row.clustering)
 }
 
-/// Writes the copy of one journal.
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,

@@ -60,7 +60,7 @@ pub struct Newcomer<'a> {
     pub times: Print,
 }
 
-/// Forms new groups. Each result is the list of the group's members, in order.
+/// Returns the members of each new group, in order.
 pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     newcomers.sort_unstable_by(|a, b| a.ranks.key().cmp(&b.ranks.key()));
     let mut groups: Vec<Vec<u32>> = Vec::new();
@@ -86,7 +86,7 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Whether a group with this many members ends before this series, which has the same times.
+/// Whether a group of this many members ends before the series `next`, which has the same times.
 fn ends(members: usize, last: &Ranks<'_>, next: &Newcomer<'_>) -> bool {
     let apart = || last.rest != next.ranks.rest;
     let Print { count, regular, .. } = next.times;

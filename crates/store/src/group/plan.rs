@@ -65,7 +65,6 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Samples in memory.
     fn open(part: Part) -> Self {
         let range = TimeRange::new(part.first(), part.last());
         Self { range, reach: range, source: Source::Open(part) }
@@ -138,7 +137,6 @@ pub struct Job {
     columns: Vec<(u16, usize)>,
 }
 
-/// The plan for all series.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub jobs: Vec<Job>,
@@ -153,7 +151,6 @@ pub struct Plan {
     masks: Vec<Vec<Mask>>,
 }
 
-/// Result of a job.
 #[derive(Debug, Default)]
 pub struct Done {
     pub parts: Vec<(usize, Part)>,
@@ -168,7 +165,6 @@ pub struct Failed {
     pub row: usize,
     /// Time range of the whole chunk.
     pub range: TimeRange,
-    /// The slot of the part.
     pub slot: usize,
     pub error: tacho_chunk::Error,
 }
@@ -310,17 +306,14 @@ impl Plan {
         Step::Parts(together.into_iter().map(slot).collect())
     }
 
-    /// The series that a decoded part belongs to.
     pub fn series_of(&self, slot: usize) -> usize {
         self.slots.get(slot).copied().unwrap_or_default()
     }
 
-    /// Masks of a series.
     pub fn masks(&self, series: usize) -> &[Mask] {
         self.masks.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// Assembles the pieces of each series.
     pub fn finish(self, done: Vec<Done>, question: &Question) -> Vec<Vec<Piece>> {
         let mut decoded: Vec<Option<Part>> = Vec::new();
         decoded.resize_with(self.slots.len(), || None);
@@ -350,8 +343,8 @@ impl Plan {
     }
 }
 
-/// Divides the samples in memory at the start and the end of each chunk. So whether a chunk is decoded depends on the samples in
-/// memory between these, not on the others, which depend on the range of the question.
+/// Divides the samples in memory at the start and the end of each chunk. Whether a chunk is decoded then
+/// depends only on the samples in memory between these two times, and not on the range of the question.
 fn divide_open(candidates: &mut Vec<Candidate>) {
     let (open, chunks): (Vec<_>, Vec<_>) =
         candidates.iter().partition(|candidate| matches!(candidate.source, Source::Open(_)));

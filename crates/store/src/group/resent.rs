@@ -60,7 +60,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// A row with times changed by up to `error`. Returns `None` for a row with exact times.
+    /// `None` for a row with exact times.
     pub fn new(range: TimeRange, error: u64, overhang: Overhang) -> Option<Self> {
         (error > 0).then_some(Self { range, error, overhang })
     }

@@ -72,7 +72,6 @@ pub fn series_scan(shard: u8) -> Scan {
     Scan::all(Table::Series, [shard])
 }
 
-/// A decoded row of the Series table.
 #[derive(Debug, PartialEq)]
 pub struct SeriesRow {
     pub kind: Kind,
@@ -90,8 +89,6 @@ pub fn series_key(clustering: &[u8]) -> Result<(Kind, SeriesId)> {
     Ok((kind, SeriesId(u128::from_be_bytes(group))))
 }
 
-/// Decodes a row of the Series table.
-///
 /// # Errors
 /// `Version` for a row of a newer version, `Corrupt` for a malformed row.
 pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
@@ -143,7 +140,6 @@ pub fn each_member(
     Ok((kind, group))
 }
 
-/// Reads the labels of all members.
 fn members(
     bytes: &[u8],
     unfolding: &mut Unfolding,
@@ -221,18 +217,13 @@ impl Replacement {
     }
 }
 
-/// The decoded value of a chunk's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The rows that this row replaces.
     pub replacement: Option<Replacement>,
-    /// Overhang of the row's times.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }
 
-/// Splits the value of a chunk's row into prefix and chunk.
-///
 /// # Errors
 /// `Version` for a prefix of a newer version, `Corrupt` for a damaged prefix.
 pub fn split_value(value: &Bytes) -> Result<Split> {
@@ -248,7 +239,6 @@ pub struct Remains {
     pub chunk: Bytes,
 }
 
-/// Extracts the rest of a damaged value.
 pub fn remains(value: &Bytes) -> Remains {
     match take_prefix(value) {
         Ok(Prefix { replacement, bytes, sum, .. }) => {
@@ -273,12 +263,10 @@ pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
 struct Prefix {
     replacement: Option<Replacement>,
     overhang: Overhang,
-    /// Length of the prefix, bytes.
     bytes: usize,
     sum: Sum,
 }
 
-/// The checksum of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sum {
     Right,
@@ -298,7 +286,7 @@ impl Prefix {
     }
 }
 
-/// Reads the prefix. The caller decides about a wrong checksum.
+/// The caller decides about a wrong checksum.
 fn take_prefix(value: &[u8]) -> Result<Prefix> {
     let Some(rest) = value.strip_prefix(MAGIC) else {
         if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {

@@ -19,7 +19,6 @@ pub struct Bounds {
     pub bytes_max: usize,
 }
 
-/// The reason why a series is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("limit of {max} series is reached")]

@@ -24,7 +24,6 @@ impl Index {
         &self.series(number).pairs
     }
 
-    /// Name and value of a pair.
     pub fn shared_pair(&self, pair: PairNumber) -> (Arc<str>, Arc<str>) {
         self.pairs.shared(pair)
     }

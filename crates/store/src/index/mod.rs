@@ -131,7 +131,6 @@ impl Index {
         self.bytes + self.spellings.bytes()
     }
 
-    /// The texts by which senders name the series of samples.
     pub const fn spellings(&self) -> &Spellings {
         &self.spellings
     }
@@ -216,7 +215,6 @@ impl Index {
         Ok(self.number(labels.id()).unwrap_or_else(|| self.add_new(labels.id(), labels.iter())))
     }
 
-    /// Adds a kind to a series of the index.
     pub fn add_kind(&mut self, kind: Kind, number: SeriesNumber) {
         let series = self.series_mut(number);
         if !series.kinds.has(kind) {
@@ -346,7 +344,6 @@ impl Index {
         self.groups.remove(number);
     }
 
-    /// Numbers of all groups.
     pub fn groups(&self) -> impl Iterator<Item = GroupNumber> {
         self.groups.numbers()
     }

@@ -398,8 +398,7 @@ impl Selected {
     }
 }
 
-/// Selects the series of a kind that at least one selector accepts; without selectors, all series. Returns `None` if the caller
-/// has stopped waiting.
+/// `None` if the caller has stopped waiting.
 pub fn select_any(
     index: &Guarded<Index>,
     kind: Kind,

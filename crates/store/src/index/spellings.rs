@@ -1,8 +1,8 @@
 //! Which series does a sender mean by a text that it has sent before?
 //!
-//! For each series, the table has the last [`Spelling`] of the series that was written, 16 bytes by the number of the series, and
-//! finds the number by the spelling. So it takes about 27 bytes per series, and a series has one spelling at a time. A spelling
-//! is forgotten with its series.
+//! For each series, the table has an entry of 16 bytes with the last [`Spelling`] that was written for the
+//! series. It also has a hash table from spellings to numbers of series. Both take about 27 bytes per series.
+//! A series has one spelling at a time. A spelling is forgotten with its series.
 //!
 //! The table has its own lock, so that decoders do not wait for the index. Code that locks both locks the index first.
 
@@ -83,7 +83,6 @@ impl Spellings {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Number of series with a known spelling.
     pub fn known(&self) -> usize {
         self.0.known.load(Ordering::Relaxed)
     }
@@ -184,7 +183,8 @@ impl Table {
     }
 }
 
-/// Finds series by their spellings while one body is decoded. It holds the lock of the table for some hundred lookups at a time.
+/// Finds series by their spellings while one body is decoded. Holds the lock of the table for at most
+/// [`AT_ONCE`] lookups.
 pub struct Finder<'a> {
     shared: &'a Shared,
     table: Option<RwLockReadGuard<'a, Table>>,

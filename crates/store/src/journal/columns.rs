@@ -94,7 +94,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
     Some((value_type, exact))
 }
 
-/// Writes the words. `exact`: the words are whole numbers, so their differences may be small.
+/// `exact`: the words are whole numbers, so their differences may be small.
 #[expect(clippy::cast_possible_truncation, reason = "`coding` is wide enough for the largest difference")]
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };

@@ -63,7 +63,7 @@ impl<D: Define> Decoder<D> {
         Self { version, defines, series, operations, texts, missing_max: 0, lost: false }
     }
 
-    /// What the definitions of the file have left.
+    /// The receiver of the definitions, with the state that it has collected.
     pub fn into_defines(self) -> D {
         self.defines
     }

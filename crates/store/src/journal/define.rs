@@ -32,7 +32,7 @@ pub trait Define {
     fn add(&self, records: &mut Records, series: Self::Series, samples: &[Sample]);
 }
 
-/// Keeps the labels, for readers that compare journals with something else.
+/// Keeps the labels. For readers that do not add the series to an index.
 #[derive(Debug, Default)]
 pub struct Labelled(Families);
 

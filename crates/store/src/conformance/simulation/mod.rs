@@ -352,7 +352,6 @@ impl World {
         Err("store does not open without faults".into())
     }
 
-    /// Reads all records and compares them with the model.
     async fn check(&self) -> Checked {
         let store = self.store()?;
         self.faulty.set_broken(None);
