@@ -424,7 +424,6 @@ fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
 }
 
 impl Job {
-    /// Number of columns to decode.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }

@@ -73,7 +73,6 @@ pub struct Older {
     pub length: u64,
 }
 
-/// Header of a journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub generation: u64,
@@ -180,7 +179,6 @@ fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|i| header.get(at + i).copied().unwrap_or(0))
 }
 
-/// Appends a record with this payload.
 pub fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
     let length = length_of(payload).to_le_bytes();
     let crc = record_checksum(length, payload);

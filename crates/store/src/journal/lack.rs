@@ -83,7 +83,6 @@ impl Lack {
     }
 }
 
-/// Whether the path is a lack file.
 pub fn is_lack(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(SUFFIX))
 }

@@ -26,7 +26,6 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// The header. `None` if all copies are damaged, or if the process died while it created the file.
@@ -51,7 +50,6 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The state before the first record.
     fn begin(front: &Front, bytes: &[u8]) -> Self {
         Self {
             header: front.header().cloned(),
@@ -118,7 +116,6 @@ pub fn refuse_newer(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads the header of a file and the length of the file.
 pub fn read_front(disk: &dyn Disk, path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
     let file = disk.open_to_read(path).map_err(failed)?;
@@ -231,7 +228,6 @@ enum Step {
     Damaged(Range<usize>),
     /// Damage that loses no record.
     Harmless(usize, &'static str),
-    /// An intact mark.
     Mark(usize),
 }
 

@@ -41,7 +41,6 @@ pub struct Faults {
     pub delay_max: Duration,
 }
 
-/// The fault that is injected into one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -73,7 +72,6 @@ type Place = (Table, Vec<u8>, Vec<u8>);
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
-/// Damage of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wound {
     /// No byte of its value can be read.
@@ -113,7 +111,6 @@ impl<D: Driver> Faulty<D> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the damage of rows that are put again.
     fn clear_put_rows(&self, rows: &[Row]) {
         let mut damaged_rows = self.damaged_rows();
         if !damaged_rows.0.is_empty() {
@@ -124,7 +121,6 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Removes the damage of deleted rows.
     fn clear_deleted_rows(&self, deletes: &[Delete]) {
         let mut damaged_rows = self.damaged_rows();
         if !damaged_rows.0.is_empty() {
@@ -153,7 +149,6 @@ impl<D: Driver> Faulty<D> {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
 
-    /// Waits until the driver is frozen.
     pub async fn wait_frozen(&self) {
         // `self` holds the sender, so waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;

@@ -20,7 +20,6 @@ use crate::pin::PinnedFile;
 use crate::{Error, Result};
 use tacho_model::Random;
 
-/// Limit on attempts, and limits on the waits between them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Limit on the calls for one request, including the first one. 0 means 1.
@@ -85,7 +84,6 @@ impl<D: Driver> Retry<D> {
     }
 }
 
-/// Remaining attempts of one request.
 struct Attempts {
     left: u32,
     backoff: Backoff,

@@ -108,7 +108,7 @@ impl Held {
         Self { number, value_type: first.value.value_type(), form }
     }
 
-    /// Appends samples. Returns the memory that they take without the shared times, bytes.
+    /// Returns the memory that the samples take without the shared times, bytes.
     fn push(&mut self, samples: &[Sample], times: &mut SharedTimes) -> usize {
         let (mut grown, mut rest) = (0, samples.iter());
         loop {
@@ -274,7 +274,7 @@ impl Packed {
         Self { samples, value_type, mixed: Vec::new() }
     }
 
-    /// Appends a sample. Returns the memory that it takes, bytes.
+    /// Returns the memory that the sample takes, bytes.
     #[inline]
     fn push(&mut self, sample: Sample) -> usize {
         if self.mixed.is_empty() && sample.value.value_type() == self.value_type {

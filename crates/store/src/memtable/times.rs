@@ -93,7 +93,6 @@ impl SharedTimes {
         Some(next)
     }
 
-    /// Length of a list.
     pub fn count(&self, node: Node) -> usize {
         self.step(node).count as usize
     }

@@ -43,7 +43,6 @@ impl Words {
         all
     }
 
-    /// Appends a word.
     pub fn push(&mut self, word: u64, value_type: ValueType) {
         if let Some(number) = number_of(word, value_type, self.scale()) {
             return self.push_number(number);
@@ -118,7 +117,8 @@ impl Words {
         words.push(0);
         let (mut number, scale) = (self.last(), self.scale());
         for place in words.iter_mut().rev() {
-            // `number` is the number after this place. The place holds the difference from its own number to that one.
+            // `number` is the number of the next place. This place holds the difference between the next number and
+            // its own number.
             number = number.wrapping_sub(unzigzag(*place));
             *place = word_of(number, value_type, scale);
         }

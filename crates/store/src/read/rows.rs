@@ -237,7 +237,7 @@ pub async fn each_unsummarized(
             let is_used = match Chunk::open_summary(&row.chunk, row.whole) {
                 _ if row.damaged.is_some() => false,
                 Ok(Some(summary)) => accepts(Ok(&summary)),
-                // A newer version wrote it.
+                // The row has no summary, or a newer version wrote the summary.
                 Ok(None) | Err(tacho_chunk::Error::SummaryVersion { .. }) => false,
                 Err(error) => accepts(Err(summary_words(place, key, &error))),
             };
@@ -250,7 +250,6 @@ pub async fn each_unsummarized(
     each_of(reader, place, needed, snapshot, &mut each).await
 }
 
-/// Names a damaged summary.
 fn summary_words((kind, partition): (Kind, SeriesId), key: &ChunkKey, error: &tacho_chunk::Error) -> String {
     let (start, generation) = (key.start, key.generation);
     format!("{error} (kind {}, partition {partition}, start {start}, generation {generation})", kind.name())
@@ -292,7 +291,6 @@ async fn fronts<T>(
     Ok(rows.filter(|(_, alive)| *alive).map(|(row, _)| row).collect())
 }
 
-/// Reads whole rows, one after the other.
 async fn each_of(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
