@@ -28,7 +28,6 @@ fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
     row.bucket == next.bucket && near
 }
 
-/// Selects how much is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Only merges that the levels justify.

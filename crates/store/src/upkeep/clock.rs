@@ -33,7 +33,6 @@ pub struct Jump {
     pub expected: Timestamp,
 }
 
-/// The wall clock, and whether it is trusted.
 pub struct TrustedClock {
     wall: Arc<dyn Clock>,
     trusted: Trusted,
@@ -51,7 +50,6 @@ impl TrustedClock {
         Self { wall, trusted: Trusted::new(since_boot, bounds, latest) }
     }
 
-    /// The time of the wall clock.
     pub fn wall(&self) -> Timestamp {
         self.wall.now()
     }
@@ -66,7 +64,6 @@ impl TrustedClock {
         self.trusted.latest(&*self.wall)
     }
 
-    /// The current jump; `None` if the wall clock is trusted.
     pub fn jump(&self) -> Option<Jump> {
         self.trusted.jump(&*self.wall)
     }
@@ -95,13 +92,11 @@ struct State {
 }
 
 impl Trusted {
-    /// `latest` is the latest time that an earlier process trusted. Without bounds, every time is trusted.
     fn new(since_boot: fn() -> Duration, bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
         let state = State { latest: latest.map(|latest| (latest, since_boot())), away: true, jump: None };
         Self { since_boot, bounds, state: Mutex::new(state) }
     }
 
-    /// The time by which records may be deleted.
     pub fn now(&self, clock: &dyn Clock) -> Timestamp {
         self.look(clock.now(), (self.since_boot)())
     }

@@ -41,7 +41,6 @@ pub struct UpkeepStats {
 }
 
 counters! {
-    /// Counters of [`UpkeepStats`].
     Counts of UpkeepStats {
         merges: Count,
         chunks_in: Count,

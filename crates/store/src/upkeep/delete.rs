@@ -15,7 +15,6 @@ use crate::{Error, ErrorKind, Result};
 /// Limit on matchers per deletion.
 const MATCHERS_MAX: usize = 64;
 
-/// Result of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Series that the matchers accept, by kind.

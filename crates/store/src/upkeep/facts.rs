@@ -7,7 +7,6 @@ use crate::group::resent::Overhang;
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// Facts about a row, available without decoding its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub key: ChunkKey,

@@ -22,7 +22,6 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Combines two tails.
     pub fn and(self, other: Self) -> Self {
         // The tail with the earlier start also says whether the boundary is clean. Chunks with a later start do not
         // change that.

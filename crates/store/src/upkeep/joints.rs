@@ -63,7 +63,6 @@ impl Joints {
         joints
     }
 
-    /// The earliest start of the reach of row `at` and all later rows.
     pub fn behind(&self, at: usize) -> Option<Timestamp> {
         self.behind.get(at).copied().flatten()
     }

@@ -49,7 +49,6 @@ struct Keeper {
     upkeep: Arc<Upkeep>,
     backlog: VecDeque<Job>,
     next_sweep: Instant,
-    /// Time of the next verification of stored bytes.
     next_verify: Instant,
     /// Whether a sweep has queued all partitions since the start.
     swept: bool,

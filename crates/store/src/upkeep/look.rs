@@ -53,7 +53,6 @@ impl Job {
     }
 }
 
-/// Result of checking a window.
 #[derive(Debug)]
 pub struct Seen {
     pub job: Job,
@@ -64,7 +63,6 @@ pub struct Seen {
     pub tail: Option<Tail>,
     /// Whether no living, unreadable or skipped row is left from the start of the stretch on.
     pub empty: bool,
-    /// Rows that could not be read.
     pub undecodable: Vec<ChunkKey>,
     /// Whether a due row could not be rewritten.
     pub undone: bool,
@@ -76,7 +74,6 @@ pub struct Seen {
     pub busy: Duration,
 }
 
-/// Rules for the members of a partition.
 struct Rules {
     treatments: Vec<Treatment>,
     /// The series of each treatment.

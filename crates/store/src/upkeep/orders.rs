@@ -27,7 +27,6 @@ pub enum Order {
 
 type Reply = oneshot::Sender<Result<MergeReport>>;
 
-/// An order and its waiting callers.
 #[derive(Debug)]
 pub struct Waiting {
     pub order: Order,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// Limits on the resources that the upkeep uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Bytes read and written per second.

@@ -59,7 +59,6 @@ impl<'a> RowBuilder<'a> {
         self.partition.kind
     }
 
-    /// Builds the rows that replace `sources`.
     pub fn build(&self, sources: &[Known], merged: Merged) -> RowReplacement {
         let keys = || sources.iter().map(|row| row.facts.key);
         let first = keys().map(|key| key.start).min().unwrap_or(0);

@@ -78,7 +78,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether this reader sees the row.
     pub fn sees(&self, partition: &[u8], clustering: &[u8]) -> bool {
         if self.snapshots.marked.load(Ordering::Acquire) == 0 {
             return true;

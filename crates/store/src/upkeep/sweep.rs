@@ -58,7 +58,6 @@ pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec
     jobs
 }
 
-/// The policies of each series of a partition.
 fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
     let index = upkeep.store.index.read();
     let policies = &upkeep.store.options.policies;

@@ -30,7 +30,6 @@ const STATES_MAX: u64 = 200_000;
 const VERSION_UNICODE: u8 = 1;
 const VERSION: u8 = 2;
 
-/// One deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tombstone {
     /// Positive, and above the ids of the older pending deletions. It is also the key of the tombstone's row.
@@ -63,7 +62,6 @@ impl Mask {
     }
 }
 
-/// All pending deletions.
 #[derive(Clone, Debug, Default)]
 pub struct Tombstones(Vec<Arc<Tombstone>>);
 
@@ -101,8 +99,6 @@ impl Tombstones {
         self.0.iter().map(|t| t.through).max().unwrap_or(0)
     }
 
-    /// Checks that one more deletion, with these matchers, stays within the limits.
-    ///
     /// # Errors
     /// `Limit` when a deletion with these matchers would exceed a limit. It may succeed when other deletions are done.
     pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {

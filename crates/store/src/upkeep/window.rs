@@ -23,7 +23,6 @@ use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::memtable::SEGMENT_SHORT_MAX_NS;
 use crate::{Error, Result};
 
-/// A partition of the Chunks table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
     pub kind: Kind,
@@ -88,14 +87,12 @@ impl Stretch {
     }
 }
 
-/// A living row.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub facts: Facts,
     pub source: Source,
 }
 
-/// A row that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRow {
     pub key: ChunkKey,
@@ -235,7 +232,6 @@ fn time_max(members: &[Treatment]) -> u64 {
     rules.map(|semantic| semantic.time).max().unwrap_or(0)
 }
 
-/// A row as it was read.
 struct Found {
     place: Place,
     key: ChunkKey,
@@ -249,7 +245,6 @@ enum What {
     Passed,
     /// Has no chunk.
     Emptied,
-    /// Cannot be read.
     Unreadable(UnreadableRow),
 }
 
@@ -268,7 +263,6 @@ fn sort_out(found: Vec<Found>, window: &mut Window) {
     }
 }
 
-/// The facts of a row, from its header and the rules.
 fn facts(
     key: ChunkKey,
     (replacement, overhang): (Option<Replacement>, Overhang),

@@ -122,7 +122,6 @@ impl Moving {
     }
 }
 
-/// Facts about the times of a row.
 #[derive(Clone, Copy)]
 struct Known {
     /// The largest change of one of the times.
@@ -130,8 +129,8 @@ struct Known {
     overhang: Overhang,
 }
 
-/// Makes a row from a part of some columns. `at` are the times of the part. `last` says that the chunk is not expected to
-/// grow any more; its exact values are then reduced.
+/// Makes a row from a part of some columns. `at` are the times of the part. If `last` is true, the chunk is
+/// not expected to grow any more, and its exact values are reduced.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.copy_of(cut.clone());

@@ -42,7 +42,6 @@ impl Treatment {
         Self { masks, expired_before: policy.expired_before(now), thin, semantic, chunks }
     }
 
-    /// Whether a record is dropped.
     pub fn drops(&self, generation: u64, at: Timestamp) -> bool {
         at < self.expired_before || self.masks.iter().any(|mask| mask.hides(generation, at))
     }
@@ -78,7 +77,6 @@ pub struct Made {
     pub chunk: Bytes,
 }
 
-/// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
     /// New rows ordered by time. Rests of source rows are last.
@@ -115,7 +113,6 @@ pub(super) fn generation(sources: &[Source]) -> u64 {
     sources.iter().map(|source| source.key.generation).max().unwrap_or(0)
 }
 
-/// Adds the index of the source to an error.
 pub(super) fn failed(source: usize) -> impl Fn(tacho_chunk::Error) -> Unreadable {
     move |error| Unreadable { source, error }
 }
