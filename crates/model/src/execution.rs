@@ -55,7 +55,6 @@ pub const fn mix64(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
-/// The inverse of [`mix64`].
 pub const fn unmix64(n: u64) -> u64 {
     let n = (n ^ (n >> 31) ^ (n >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
     let n = (n ^ (n >> 27) ^ (n >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
@@ -166,18 +165,15 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// One part of the events of one thread for one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub trace: TraceId,
     /// All parts of a segment have the same base.
     pub base: u64,
-    /// Number of the part; 0 for the first part.
     pub part: u32,
     /// The span that caused this segment. It belongs to another segment, or to another tracer.
     pub parent: Option<SpanId>,
     pub thread: Arc<str>,
-    /// Time of the first event.
     pub start: Timestamp,
     /// Calls open at the start, outermost first. Empty in part 0.
     pub carried: Vec<Carried>,

@@ -56,7 +56,7 @@ impl SpellingKeys {
     pub fn head(&self, head: &[u8]) -> SpelledHead {
         let mut hasher = self.lines;
         hasher.write(head);
-        // A head has no space that is not escaped, so head and key cannot be divided in another way.
+        // Spaces in a head are escaped, so this space ends the head.
         hasher.write(b" ");
         SpelledHead(hasher)
     }
@@ -75,7 +75,6 @@ impl fmt::Debug for SpellingKeys {
     }
 }
 
-/// Hash of the head of a line.
 #[derive(Clone)]
 pub struct SpelledHead(SipHasher13);
 
@@ -116,7 +115,6 @@ pub trait FindSeries {
 /// makes labels for further series.
 pub const KNOWN_LABELS_BYTES_MAX: usize = 64 << 20;
 
-/// Samples of known series, in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownSamples {
     runs: Vec<Run>,
@@ -194,7 +192,6 @@ impl KnownSamples {
         self.samples.is_empty()
     }
 
-    /// Memory, bytes.
     pub const fn bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Run>()
             + self.samples.capacity() * size_of::<Sample>()

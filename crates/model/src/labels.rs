@@ -261,7 +261,6 @@ impl Labels {
         self.own.len() + self.base.as_ref().map_or(0, |base| base.own.len())
     }
 
-    /// Number of bytes that are not shared with other sets.
     pub fn own_bytes(&self) -> usize {
         self.own.len()
     }
@@ -429,7 +428,7 @@ impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
         let is_alike = match (&self.base, &other.base) {
             (None, None) => true,
-            // Each `own` is one label, so neither is a prefix of the other.
+            // Each `own` is one label, so no `own` is a prefix of another.
             (Some(one), Some(another)) => Arc::ptr_eq(one, another) && self.at == other.at,
             _ => false,
         };

@@ -32,7 +32,6 @@ pub enum Candidates {
     Something,
     /// Values with this prefix.
     Prefix(String),
-    /// Only these values.
     Values(Vec<String>),
 }
 

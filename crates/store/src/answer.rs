@@ -7,7 +7,6 @@ use tacho_model::Sample;
 
 use crate::damage::Damages;
 
-/// Samples of several series.
 #[derive(Clone, Debug, Default)]
 pub struct SampleAnswer {
     /// One list for each requested series, in the order of the request. Pieces of a series ascend and do not overlap.
@@ -44,7 +43,6 @@ impl Piece {
         }
     }
 
-    /// Whether it has neither samples nor a summary.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Samples { values, .. } if values.is_empty())
     }
@@ -103,8 +101,8 @@ pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggrega
 }
 
 impl ReadReport {
-    /// The report without the parts that depend on other series of the groups: such series lengthen the headers of chunks, and
-    /// some chunks have no requested series.
+    /// The report without the parts that depend on other series of the groups. Other series lengthen the headers of chunks,
+    /// and some chunks have only other series.
     #[must_use]
     pub const fn of_requested_series(self) -> Self {
         let chunks_seen = self.chunks_summarised + self.chunks_decoded;

@@ -29,7 +29,6 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Origin of a batch of one frame.
     pub const fn one(session: u128, seq: u64) -> Self {
         Self { session, first: seq, seq }
     }
@@ -210,7 +209,6 @@ impl Arrival {
         self.known.samples().iter().chain(self.samples().flat_map(|(_, series)| &series.samples))
     }
 
-    /// Series with labels that have samples.
     pub fn samples(&self) -> impl Iterator<Item = (SeriesId, &SampleSeries)> {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
@@ -248,7 +246,6 @@ impl Arrival {
 pub const SERIES_BYTES: usize = 64;
 pub const SAMPLE_BYTES: usize = 16;
 
-/// Estimated memory of an entry, bytes.
 pub fn entry_bytes(entry: &Entry) -> usize {
     64 + entry.body.as_bytes().len()
 }

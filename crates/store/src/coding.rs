@@ -12,7 +12,6 @@ pub struct Malformed {
     pub left: usize,
 }
 
-/// Reads values from the front of a byte string.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],

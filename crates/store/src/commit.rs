@@ -37,7 +37,6 @@ pub enum Command {
     Seal(oneshot::Sender<Sealed>),
 }
 
-/// Answer to [`Command::Seal`].
 pub struct Sealed {
     /// The last generation that waits for its flush; 0 if there is none.
     pub through: u64,
@@ -48,14 +47,12 @@ pub struct Sealed {
 pub struct Append {
     pub arrival: Arrival,
     pub reservation: Reservation,
-    /// The number of chunks that the times of the records need.
     pub chunks: Reservation,
     /// Keeps the known series of the arrival in the index.
     pub ticket: Option<Ticket>,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
 
-/// The reason why a generation accepts no more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
     Size,
@@ -82,14 +79,12 @@ const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
 
-/// Batches that are made durable together.
 #[derive(Default)]
 struct Group {
     records: Vec<u8>,
     batches: Vec<Append>,
     /// Repetitions of batches in this group. They are answered when the group is on disk.
     echoes: Vec<Append>,
-    /// Origins of the batches, by session.
     origins: HashMap<u128, Vec<Origin>>,
 }
 
@@ -401,8 +396,8 @@ impl Committer {
     }
 }
 
-/// Memory at which a generation with this number of series of samples is sealed, bytes. Above `seal_bytes`, at most three eighths
-/// of the memory budget, so that senders need not wait while one generation is flushed and the next one grows.
+/// Memory at which a generation with this number of series of samples is sealed, bytes. At least `seal_bytes`; more only up to
+/// three eighths of the memory budget, so that one generation can grow while another is flushed.
 fn seal_bytes(options: &Options, series: usize) -> usize {
     let of_series = series.saturating_mul(SEAL_BYTES_PER_SERIES).min(options.open_bytes_max / 8 * 3);
     options.seal_bytes.max(of_series)

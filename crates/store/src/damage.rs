@@ -19,8 +19,8 @@ use crate::{Error, Result};
 
 /// Limit on the parts listed per answer. Further parts are only counted.
 pub const DAMAGES_NAMED_MAX: usize = 32;
-/// Limit on remembered unreadable rows, 16 bytes each. They are remembered so that each is counted once. Further rows are
-/// not counted.
+/// Limit on remembered unreadable rows, 16 bytes each. They are remembered so that each row is counted once. Further rows
+/// are not counted.
 const ROWS_KNOWN_MAX: usize = 1 << 16;
 
 /// Records that exist and cannot be read.
@@ -88,7 +88,6 @@ impl Damages {
         &self.named
     }
 
-    /// Number of parts that are not listed.
     pub const fn more(&self) -> u64 {
         self.more
     }

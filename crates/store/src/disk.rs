@@ -28,7 +28,6 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Cuts the file to this length and syncs it.
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -117,7 +116,6 @@ pub trait Disk: Send + Sync + 'static {
     }
 }
 
-/// Bytes that [`Disk::renew`] writes at a time.
 const RENEW_BYTES: usize = 1 << 20;
 
 pub trait DiskFile: Send {

@@ -26,7 +26,6 @@ pub enum Table {
     Chunks = 1,
     /// Labels of every series.
     Series = 2,
-    /// Metadata of the store.
     Meta = 3,
 }
 
@@ -67,7 +66,6 @@ pub enum Order {
     Descending,
 }
 
-/// A range of one partition, ordered by clustering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
     pub table: Table,
@@ -161,7 +159,6 @@ pub struct Capabilities {
     pub durable: bool,
     /// After a failure or a crash, either all rows of a `put` exist or none.
     pub atomic_put: bool,
-    /// Supports scans in descending order.
     pub reverse: bool,
     /// Longest value, bytes.
     pub value_bytes_max: usize,
@@ -216,7 +213,6 @@ pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub row: Row,
-    /// Bytes of the whole value.
     pub whole: usize,
 }
 

@@ -23,7 +23,6 @@ use crate::{Error, Result};
 /// flushed.
 const IDENTITY_LOST: &str = "identity.lost";
 
-/// Facts from the keys of all chunks.
 #[derive(Debug, Default)]
 pub struct Keys {
     pub generations: BTreeSet<u64>,
@@ -106,8 +105,8 @@ pub fn prove_flush(generations: impl IntoIterator<Item = u64>) -> bool {
     generations.into_iter().any(|generation| generation > 1)
 }
 
-/// The gaps after generation `flushed`. `named` are the required journals and the bytes that each must have, `chunks` the
-/// generations of the chunks in the driver, `lengths` the existing journals and their bytes.
+/// The gaps after generation `flushed`. `named` are the required journals, with the bytes that each must have. `chunks`
+/// are the generations of the chunks in the driver. `lengths` are the existing journals, with their bytes.
 pub fn gaps<'a>(
     flushed: u64,
     named: impl Iterator<Item = &'a Older>,
@@ -166,7 +165,6 @@ impl Files {
         Ok(files)
     }
 
-    /// The identity of the store in the headers of the journals.
     pub fn store(&self) -> Option<u128> {
         self.headers.first().map(|(_, header)| header.store)
     }
@@ -192,8 +190,8 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Checks that the journals of the generations after `flushed` belong to this store, and that the name of each file has the
-    /// generation of its header.
+    /// Checks the journals of the generations after `flushed`. They must belong to this store, and the name of each file must
+    /// have the generation of its header.
     ///
     /// # Errors
     /// `Invalid`.

@@ -42,7 +42,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// Bytes of chunks per `put`; the last partition may exceed them. Bounds memory, and shares one sync among many chunks.
 const PUT_BYTES: usize = 4 << 20;
-/// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
 /// Number of groups that are added to the index under one lock, so that writers do not wait long.
 const GROUPS_AT_ONCE: usize = 256;
@@ -191,7 +190,6 @@ enum Work {
     Series(Kind, SeriesId),
 }
 
-/// Chunks for one `put`.
 #[derive(Default)]
 struct Encoded {
     rows: Vec<Row>,

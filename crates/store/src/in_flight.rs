@@ -13,7 +13,6 @@ use tacho_model::KnownSamples;
 
 use crate::index::SeriesNumber;
 
-/// Ranges of series numbers.
 type Ranges = Vec<RangeInclusive<SeriesNumber>>;
 
 #[derive(Debug, Default)]

@@ -61,7 +61,6 @@ pub struct ChunkKey {
 }
 
 const CHUNK_KEY_BYTES: usize = 22;
-/// Limit on the bytes of a key that a message shows.
 const SHOWN_BYTES_MAX: usize = 32;
 
 impl ChunkKey {
@@ -255,7 +254,6 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
     crate::driver::Delete::row(Table::Meta, SESSIONS, id.to_be_bytes())
 }
 
-/// A row of the partition `store`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFact {
     Identity {

@@ -1,8 +1,8 @@
-//! Divides a batch that takes more memory than one batch of the journal may take, or more bytes than one record of the journal
-//! may have. Each record is in one part.
+//! Divides a batch that is above the limit on the memory of one batch, or above the limit on the bytes of one journal record.
+//! Each record is in one part.
 //!
-//! A sender repeats a batch of which a part failed. Samples that were stored before then replace themselves,
-//! but entries would be stored twice. So the samples come before the entries, and the entries before the
+//! If a part fails, the sender repeats the whole batch. Repeated samples replace the stored ones, but
+//! repeated entries would be stored twice. So the samples come before the entries, and the entries before the
 //! executions.
 
 use std::collections::VecDeque;
@@ -80,7 +80,6 @@ impl Cost {
     }
 }
 
-/// The cost of a series of samples without its samples.
 fn of_sample_series(series: &SampleSeries) -> Cost {
     Cost { memory: SERIES_BYTES, record: record_cost::of_series(&series.labels) }
 }
@@ -90,7 +89,6 @@ fn of_sample(samples: &[Sample]) -> Cost {
     Cost { memory: SAMPLE_BYTES, record: record_cost::of_sample(samples) }
 }
 
-/// The cost of a series of entries without its entries.
 fn of_entry_series(series: &EntrySeries) -> Cost {
     Cost { memory: 0, record: record_cost::of_series(&series.labels) }
 }

@@ -25,7 +25,6 @@ use crate::{Error, Result};
 /// The files of a data directory that belong to a backup and to a repaired directory, next to `chunks/` and `journal/`.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
-/// A hard link to a file of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
     /// Path relative to the directory of the links.
@@ -34,7 +33,6 @@ pub struct PinnedFile {
     pub bytes: u64,
 }
 
-/// The pinned files of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
     pub driver: Vec<PinnedFile>,
@@ -44,8 +42,7 @@ pub struct Pinned {
     pub offset: u64,
 }
 
-/// The refusal of a file that is a symbolic link. It would be followed with the rights of this process, which may be more than
-/// those of the user who has made the link.
+/// The refusal of a file that is a symbolic link. This process may have more rights than the user who has made the link.
 pub fn refused_link(path: &Path) -> Error {
     let message = "file is a symbolic link: replace it by a copy of its destination to back it up";
     Error::invalid(message).with("path", path.display())
@@ -159,7 +156,7 @@ fn check_complete(
 
 /// Links the journals of the generations in memory, whose lengths are given. Files from generation `next` on are newer
 /// than the state. All other files were flushed and may be removed at any moment. They are linked if they still exist,
-/// because a damaged one may be about to be moved to the quarantine.
+/// because a damaged file may be about to be moved to the quarantine.
 fn link_journals(
     from: &Path,
     into: &Path,

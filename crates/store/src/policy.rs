@@ -59,10 +59,8 @@ impl ChunkSettings {
     }
 }
 
-/// The settings of one series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// Retention of the records, ns; `None` means permanent.
     pub keep: Option<u64>,
     pub downsampling: Option<Downsampling>,
     pub semantic: Option<Semantic>,

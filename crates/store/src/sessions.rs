@@ -30,7 +30,6 @@ impl Session {
     }
 }
 
-/// Relation of a batch to its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     New,

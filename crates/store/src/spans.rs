@@ -1,4 +1,5 @@
-//! The times of many records as few ranges, so that some late records do not make all times between them and the others count.
+//! The times of many records as few ranges. Late records get ranges of their own, so the times between late and recent records
+//! are not covered.
 
 use tacho_model::{TimeRange, Timestamp};
 

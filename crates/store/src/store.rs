@@ -46,7 +46,6 @@ pub struct Store {
     upkeep: Arc<Upkeep>,
     changes: Arc<Changes>,
     progress: watch::Receiver<Progress>,
-    /// The directory of the journal.
     directory: PathBuf,
     /// `None` while the store is dropped, and in a read-only store, which has no tasks.
     commands: Option<Sender<Command>>,
@@ -411,8 +410,8 @@ impl Store {
         self.flush().await
     }
 
-    /// Refuses further batches. If the journals together have at most `stop_journal_bytes`, and none of them has remains of a
-    /// refused batch at its end, the records stay there, and the next start reads them. Otherwise flushes all records.
+    /// Refuses further batches. The records stay in the journals if these have at most `stop_journal_bytes` together, and no
+    /// remains of a refused batch. The next start then reads the journals. Otherwise flushes all records.
     ///
     /// # Errors
     /// Like [`Store::flush`]. None if the records stay in the journals.

@@ -17,7 +17,6 @@ use crate::kinds::plural;
 use crate::upkeep::{LIVES, TOMBSTONES, Tombstone, decode_life};
 use crate::{Error, ErrorKind, Result};
 
-/// How thorough a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Checks checksums, keys and references.
@@ -32,7 +31,6 @@ pub struct Verdict {
     /// The row as a repair copies it, without damaged columns. `None` if no part of the row can be used, or if the row is
     /// not needed.
     pub kept: Option<Row>,
-    /// Kind and number of the records in the row.
     pub records: Option<(Kind, u64)>,
 }
 
@@ -47,7 +45,6 @@ pub struct Checker {
     pub(super) depth: Depth,
     /// The highest generation that can have chunks.
     pub(super) highest: u64,
-    /// Counts of the chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
     /// Counts of the chunks with a merge number above the last one in the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,

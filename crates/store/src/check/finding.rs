@@ -139,7 +139,6 @@ kinds! {
         "nothing: the series has no chunks yet, or no longer"
 }
 
-/// The position of the bytes that a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Path relative to the data directory.
@@ -158,7 +157,6 @@ impl Place {
     }
 }
 
-/// Records that cannot be read because of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub kind: Kind,
@@ -188,7 +186,6 @@ pub struct Finding {
     pub lost: Option<Lost>,
     /// A further consequence; may be empty.
     pub effect: &'static str,
-    /// Advice for the operator, in one sentence.
     pub remedy: &'static str,
 }
 
@@ -254,7 +251,6 @@ pub struct Findings {
     pub lost: LostTotals,
 }
 
-/// Sums of [`Lost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostTotals {
     /// Number of lost samples, entries and completed calls.
@@ -323,7 +319,6 @@ impl Findings {
         self.counts.iter().sum::<u64>() - self.kept.len() as u64
     }
 
-    /// Sorts the kept findings by file, then by offset.
     pub fn sort(&mut self) {
         self.kept.sort_by(|a, b| (&a.place, a.kind).cmp(&(&b.place, b.kind)));
     }

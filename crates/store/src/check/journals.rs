@@ -122,7 +122,6 @@ impl Journals {
             .map(|(generation, _)| *generation)
     }
 
-    /// Generation and length of each journal.
     pub fn files(&self) -> impl Iterator<Item = (u64, u64)> {
         self.held.iter().map(|(generation, held)| (*generation, held.length))
     }
@@ -305,8 +304,8 @@ impl Journals {
     }
 }
 
-/// Does not advise to copy only the journal from a backup: an earlier backup has a shorter file, and a later one may not have the
-/// file.
+/// Does not advise to copy only the journal from a backup. In an earlier backup the file is shorter, and a later backup may lack
+/// the file.
 const JOURNAL_GAP_REMEDY: &str = "if the whole file still exists elsewhere, put it back; else restore the data directory from a \
                                   backup, or use tacho repair to keep the rest";
 

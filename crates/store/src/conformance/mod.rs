@@ -439,9 +439,9 @@ async fn rows_survive_reopening(bench: Bench) -> Result<(), String> {
     equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
 }
 
-/// For a driver with files, flips a bit in each of the first three rows, one after the other, and reads all rows after each
-/// flip. A row with a flipped bit must be reported as damaged, or be returned intact (from memory). All other rows must be
-/// returned. Damaged rows can be replaced and deleted.
+/// For a driver with files, flips a bit in each of the first three rows. Reads all rows after each flip. A row with a
+/// flipped bit must be reported as damaged, or be returned intact (from memory). All other rows must be returned. Damaged
+/// rows can be replaced and deleted.
 async fn a_damaged_row_is_reported(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let mut random = Random::new(9);

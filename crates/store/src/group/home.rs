@@ -27,7 +27,6 @@ pub struct Share {
     pub members: Vec<(u16, u32)>,
 }
 
-/// A new group, and the series row to write for it.
 pub struct NewGroup {
     pub id: SeriesId,
     pub members: Vec<u32>,

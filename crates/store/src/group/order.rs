@@ -18,7 +18,6 @@ const ABSENT: u32 = 0;
 pub struct Ranks<'a> {
     /// Labels other than the metric name.
     pub rest: &'a [u32],
-    /// The metric name.
     pub name: u32,
 }
 
@@ -31,7 +30,6 @@ impl Ranks<'_> {
     }
 }
 
-/// The ranks of some series.
 #[derive(Debug, Default)]
 pub struct Order {
     /// Ranks of the labels other than the name, of all series.

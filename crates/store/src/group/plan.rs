@@ -29,14 +29,12 @@ pub struct Stored {
     pub overhang: Overhang,
     /// The chunk without the prefix of its row, or the parts of the chunk that the question needs.
     pub chunk: Bytes,
-    /// Size of the whole chunk, bytes.
     pub whole: usize,
     /// The wanted members of the chunk's group: the member number, and the index of its series among the wanted series.
     /// Ordered by member.
     pub members: Arc<[(u16, usize)]>,
 }
 
-/// One of the series of a read.
 #[derive(Debug, Default)]
 pub struct Asked {
     pub masks: Vec<Mask>,
@@ -44,17 +42,15 @@ pub struct Asked {
     pub open: Vec<Part>,
 }
 
-/// The question, the same for all series of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// The range to read: the requested range, extended at both ends by twice the limit on moves of times, because a sample there
-    /// may have been moved out of the range, or may be a copy of such a sample.
+    /// The requested range, extended at both ends by twice the limit on moves of times. A sample in an extension may have been
+    /// moved out of the range, or may be a copy of such a sample.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
 
-/// Samples of one series in one chunk or in memory.
 #[derive(Debug)]
 struct Candidate {
     /// Time range of the whole chunk, or of the samples in memory.
@@ -77,7 +73,6 @@ enum Source {
     Chunk { row: usize, column: Column },
 }
 
-/// The column of one member of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     member: u16,
@@ -107,7 +102,6 @@ enum Step {
 #[derive(Debug)]
 enum Slot {
     Open(Part),
-    /// Index of a decoded part.
     Decoded(usize),
 }
 
@@ -158,7 +152,6 @@ pub struct Done {
     pub failed: Vec<Failed>,
 }
 
-/// A column that could not be read.
 #[derive(Debug)]
 pub struct Failed {
     /// Index of the stored chunk.
@@ -221,7 +214,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Decides for each series which columns are decoded.
     fn choose(
         &mut self,
         candidates: Vec<Vec<Candidate>>,
@@ -464,7 +456,7 @@ impl Job {
         let Header { start, end, time_error_max, .. } = self.header;
         let moved = Moved::new(TimeRange::new(start, end), time_error_max, self.overhang);
         for (member, slot) in &self.columns {
-            // A damaged column must not hide the others.
+            // A damaged column must not hide the other columns.
             match chunk.values_in(*member, places.clone()) {
                 Ok(Some(values)) => {
                     done.values += values.len() as u64;

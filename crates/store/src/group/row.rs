@@ -1,4 +1,4 @@
-//! The bytes of a group's row in the Series table, and of the prefix of a row that replaces others.
+//! The bytes of a group's row in the Series table, and of the prefix of a merged row.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,11 +17,10 @@ use crate::{Error, Result};
 const VERSION: u8 = 2;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
-/// Labels shorter than this stay uncompressed, bytes, because compression would save nothing.
 const COMPRESS_BYTES_MIN: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
-/// Limit on the decompressed labels of one group, bytes. In rows from before the limit on the bytes of all labels of a series, 64
-/// series with 64 labels of maximum length have 17 MiB.
+/// Limit on the decompressed labels of one group, bytes. Rows of older versions, without a limit on the bytes of all labels of a
+/// series, may have 17 MiB: 64 series with 64 labels of maximum length.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
 /// The id of a group. For a single member, this is the member's id.
@@ -178,7 +177,6 @@ pub struct Replacement {
     pub merge: u64,
     /// The replaced rows start in this range.
     pub starts: TimeRange,
-    /// The highest generation of the replaced rows.
     pub through: u64,
 }
 

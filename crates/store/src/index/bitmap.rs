@@ -76,7 +76,6 @@ impl Bitmap {
         })
     }
 
-    /// Memory, bytes.
     pub fn bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }

@@ -19,7 +19,6 @@ pub struct Cardinality {
     pub bytes: usize,
     /// The metric names with the most series, largest first.
     pub names: Vec<(String, usize)>,
-    /// Statistics by label, sorted by memory, largest first.
     pub labels: Vec<LabelCost>,
 }
 

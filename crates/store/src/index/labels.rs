@@ -19,7 +19,6 @@ impl Index {
         Arc::new(Labels::from_sorted(pairs))
     }
 
-    /// The numbers of a series' pairs, sorted by name.
     pub fn pairs_of(&self, number: SeriesNumber) -> &[PairNumber] {
         &self.series(number).pairs
     }

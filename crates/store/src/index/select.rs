@@ -195,7 +195,6 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Progress of the current matcher.
 #[derive(Default)]
 enum Work {
     #[default]
@@ -294,7 +293,7 @@ impl<'m> Selecting<'m> {
         };
     }
 
-    /// The result, without series that have left the index in the meantime.
+    /// Without series that have left the index in the meantime.
     fn into_found(self, index: &Index) -> Vec<SeriesNumber> {
         let all = match self.found {
             Found::Set(set) => set.iter().collect(),
@@ -355,12 +354,9 @@ pub fn select(
     None
 }
 
-/// Why a selection has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfound {
-    /// The caller has stopped waiting.
     NotAwaited,
-    /// More series are selected than the caller allows.
     TooMany,
 }
 

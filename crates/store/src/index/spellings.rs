@@ -21,14 +21,12 @@ const AT_ONCE: usize = 1_024;
 /// The list grows by this part of its length, because doubling would take up to 16 bytes more per series.
 const GROWTH: usize = 8;
 
-/// A spelling of a series that was stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Learned {
     pub id: SeriesId,
     pub spelling: Spelling,
     /// Returned with the series when it is found.
     pub note: u16,
-    /// Length of the canonical labels, bytes.
     pub labels_bytes: u16,
 }
 
@@ -57,7 +55,6 @@ struct Entry {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the number of the series.
     entries: Vec<Entry>,
     /// The numbers of the series that have a spelling.
     places: HashTable<SeriesNumber>,
@@ -78,7 +75,6 @@ impl Default for Spellings {
 }
 
 impl Spellings {
-    /// Memory, bytes.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
@@ -87,7 +83,6 @@ impl Spellings {
         self.0.known.load(Ordering::Relaxed)
     }
 
-    /// Finds series for one body.
     pub fn finder(&self) -> Finder<'_> {
         let shared = &*self.0;
         Finder { shared, table: None, left: 0, last: 0, added: shared.added.load(Ordering::Acquire) }

@@ -307,7 +307,7 @@ proptest! {
         let mut all: Vec<Arc<Labels>> = Vec::new();
         for (nth, pairs) in series.into_iter().enumerate() {
             let labels = Arc::new(Labels::new(pairs).unwrap());
-            // Every third series is added with entries only. It is not found, unless samples with the same labels are added.
+            // Every third series is added with entries only. It is found only if samples with the same labels are added.
             index.add(if nth % 3 == 2 { Kind::Entry } else { Kind::Sample }, labels.id(), &labels);
             if nth % 3 != 2 && !all.contains(&labels) {
                 all.push(labels);

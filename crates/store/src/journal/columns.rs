@@ -21,7 +21,6 @@ pub struct Columns {
     /// Number of the last series in the block, plus 1.
     next: i64,
     columns: Vec<u8>,
-    /// Values of the column being written.
     words: Vec<i64>,
 }
 
@@ -42,7 +41,6 @@ impl Columns {
         true
     }
 
-    /// Writes the block of the series that were added.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if self.series > 0 {
             out.push(BLOCK_COLUMNS);

@@ -9,14 +9,12 @@ use tacho_model::{Batch, Families, KnownSamples, KnownSeries, LabelError, Labels
 use crate::guarded::Guarded;
 use crate::index::{Index, SeriesNumber};
 
-/// The records of one batch of a journal.
 #[derive(Debug, Default)]
 pub struct Records {
     pub batch: Batch,
     pub known: KnownSamples,
 }
 
-/// Keeps the series that a file defines.
 pub trait Define {
     type Series: Clone;
 

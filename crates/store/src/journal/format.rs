@@ -104,13 +104,10 @@ impl Header {
     }
 }
 
-/// A decoded copy of the header, its version and its length in bytes.
 pub type One = (Header, u16, usize);
 
-/// Maximum length of the two header copies, bytes.
 pub const HEADERS_BYTES_MAX: usize = 2 * (HEADER_BYTES + 4 + 16 * OLDER_MAX);
 
-/// The position of the first occurrence of `wanted` at or after `from`.
 pub fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     bytes.get(from..)?.windows(wanted.len()).position(|window| window == wanted).map(|at| from + at)
 }

@@ -30,14 +30,12 @@ pub struct Found {
 pub struct Contents {
     /// The header. `None` if all copies are damaged, or if the process died while it created the file.
     pub header: Option<Header>,
-    /// Whether the process died while it created the file.
     pub never_begun: bool,
     pub records: u64,
     /// Offsets and reasons of damaged places that had been synced.
     pub damaged: Vec<(u64, String)>,
     /// Offsets and descriptions of damage that loses no record.
     pub harmless: Vec<(u64, &'static str)>,
-    /// Damaged places that may have contained batches.
     pub lost: Lost,
     /// Length of the valid part, bytes.
     pub length: u64,
@@ -65,7 +63,8 @@ impl Contents {
         }
     }
 
-    /// Whether the damaged place at this offset is one of the two headers. The other one has the same content.
+    /// Whether the damaged place at this offset is one of the two headers. The other header has the same
+    /// content.
     pub const fn is_one_header(&self, offset: u64) -> bool {
         offset == 0 && self.header.is_some()
     }
@@ -220,13 +219,10 @@ fn read_with<D: Define>(
     Ok((contents, decoder.into_defines()))
 }
 
-/// A range of a journal file.
 enum Step {
-    /// The payload of an intact record.
     Record(Range<usize>),
     /// A damaged range that had been synced.
     Damaged(Range<usize>),
-    /// Damage that loses no record.
     Harmless(usize, &'static str),
     Mark(usize),
 }
@@ -249,8 +245,8 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // Either the write was torn here, and none of its content counts; or only the length of the record is
-            // damaged, and the rest of the same write is intact.
+            // If the write was torn here, none of its content counts. If only the length of the record is
+            // damaged, the rest of the same write is intact.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
                 steps.push(Step::Harmless(

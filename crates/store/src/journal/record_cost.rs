@@ -78,8 +78,8 @@ mod tests {
         Arc::new(Labels::new([("__name__", &*number), ("a", &*number.repeat(100))]).unwrap())
     }
 
-    /// Checks that the record takes more than a third of the bound of the batch, and at most the bound and the rest that
-    /// [`BATCH_COST_MAX`] leaves.
+    /// Checks that the record takes more than a third of the bound of the batch. It may take at most the bound plus the
+    /// rest that [`BATCH_COST_MAX`] leaves.
     fn check(batch: Batch) {
         let arrival = Arrival::new(Arc::new(batch), None);
         let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);

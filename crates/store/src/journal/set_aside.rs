@@ -9,10 +9,8 @@ use super::lack::{Lack, is_lack};
 use super::reader::read;
 use crate::disk::{Disk, free_path};
 
-/// Name of the quarantine directory within the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
 
-/// The files in the quarantine, without the lack files.
 fn files(disk: &dyn Disk, directory: &Path) -> impl Iterator<Item = PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let names = disk.list(&quarantine).unwrap_or_default();

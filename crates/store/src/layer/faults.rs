@@ -29,8 +29,8 @@ pub struct Faults {
     pub error_before: u64,
     /// The call takes effect and then reports a failure. A scan only fails.
     pub error_after: u64,
-    /// The call is performed only in part and then fails: the first rows of a `put`, the first of several deletes, or the
-    /// first row of a scan.
+    /// The call is performed only in part and then fails. The part is the first rows of a `put`, the first of several
+    /// deletes, or the first row of a scan.
     pub torn: u64,
     /// Whether puts are never torn, so that a driver with atomic puts stays atomic.
     pub whole_puts: bool,
@@ -65,10 +65,8 @@ pub struct Faulty<D> {
     damaged: Mutex<DamagedRows>,
 }
 
-/// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Damaged rows, with the damage of each.
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
@@ -215,7 +213,6 @@ impl<D: Driver> Faulty<D> {
 }
 
 impl DamagedRows {
-    /// The row with its damage applied.
     fn apply_damage(&self, row: Row) -> Scanned {
         let Row { table, partition, clustering, value } = row;
         let place = (table, partition, clustering);

@@ -35,7 +35,6 @@ impl Default for Policy {
     }
 }
 
-/// The waits between the attempts of one request.
 #[derive(Debug)]
 pub struct Backoff {
     random: Random,
@@ -181,7 +180,6 @@ impl<D: Driver> Driver for Retry<D> {
     }
 }
 
-/// A scan and its position.
 struct Resume<D> {
     driver: Arc<D>,
     /// The part of the scan that was not read yet.

@@ -15,7 +15,6 @@ const LAST_BYTES: usize = 8;
 /// The length of the buffer is a multiple of this, because the allocator rounds up to it.
 const STEP_BYTES: usize = 16;
 
-/// Factors by scale.
 const FACTORS: [f64; 4] = [1.0, 10.0, 100.0, 1_000.0];
 /// The scale of a series whose numbers are the bits of the values.
 const BITS: u8 = 4;
@@ -106,7 +105,6 @@ impl Words {
             .map_or(0, |last| i64::from_le_bytes(*last))
     }
 
-    /// All words, in order of arrival.
     pub fn unpack(&self, value_type: ValueType) -> Vec<u64> {
         let end = self.used().saturating_sub(LAST_BYTES);
         let mut packed = self.0.get(HEAD_BYTES..end).unwrap_or_default();

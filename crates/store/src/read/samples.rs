@@ -62,9 +62,7 @@ struct Searched {
 
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Limit on samples; several reads may share it.
     pub room: &'a AtomicUsize,
-    /// Limit on the rows of each group and span class.
     pub rows_max: Option<usize>,
 }
 
@@ -109,8 +107,8 @@ pub async fn samples(
 }
 
 /// Like [`samples`], for series with few stored rows and few samples in memory. `None` if a group has more than
-/// [`SHORT_ROWS_MAX`] rows of one span class, or if all series together have, by an estimate, more than `samples_max` samples.
-/// The read then ends early, so that it takes little memory.
+/// [`SHORT_ROWS_MAX`] rows of one span class, or if the series have more than `samples_max` samples by an estimate. The read
+/// then ends early, so that it takes little memory.
 pub async fn short_samples(
     reader: &Reader,
     series: &[SeriesId],
@@ -256,7 +254,6 @@ fn of_unit(unit: &Unit, mut plan: Plan, done: Vec<Done>, question: &Question) ->
     places.zip(of_series).map(|(place, (pieces, exactness))| (place, pieces, exactness)).collect()
 }
 
-/// For each group of the units, a scan for each span class.
 fn scans(units: &[Unit], range: TimeRange, rows_max: Option<usize>) -> Vec<Scan> {
     // One row more shows that a group is above the limit.
     let limit = rows_max.map(|rows| rows + 1);

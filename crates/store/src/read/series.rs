@@ -58,9 +58,9 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 #[derive(Clone, Copy)]
 pub enum Needed<'a> {
     All,
-    /// All, except those of stored chunks with a summary that the function takes. The function is called for
-    /// the summary of each chunk that is wholly in the range and has no masked records, and for a text about
-    /// each damaged summary.
+    /// All, except those of stored chunks with a summary that the function takes. The function gets the
+    /// summary of each chunk that is wholly in the range and has no masked records. For a damaged summary, it
+    /// gets a text.
     Unsummarized(&'a (dyn Fn(Result<&CallSummary, String>) -> bool + Sync)),
     /// Those with a segment of an accepted trace.
     Traces {

@@ -25,7 +25,6 @@ impl Default for ClockBounds {
     }
 }
 
-/// A jump of the wall clock that is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
     /// Time of the wall clock, and the expected time.
@@ -109,7 +108,6 @@ impl Trusted {
         state.latest.map_or(now, |latest| now.max(expected(latest, (self.since_boot)())))
     }
 
-    /// The current jump; `None` if the wall clock is trusted.
     pub fn jump(&self, clock: &dyn Clock) -> Option<Jump> {
         self.now(clock);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).jump

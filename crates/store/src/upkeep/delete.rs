@@ -12,7 +12,6 @@ use crate::mutation::Mutation;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
-/// Limit on matchers per deletion.
 const MATCHERS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,7 +29,6 @@ impl Tail {
         Self { chunks: self.chunks + other.chunks, ..first }
     }
 
-    /// The stretch of the partition that a job must read.
     pub const fn stretch(&self) -> Stretch {
         if self.clean { Stretch::From(self.from) } else { Stretch::Around(self.from) }
     }

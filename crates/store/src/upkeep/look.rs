@@ -30,7 +30,6 @@ pub struct Job {
     /// Rows that start after this time are ignored.
     pub end: Timestamp,
     pub mode: Mode,
-    /// The fresh chunks taken for this job.
     pub tail: Option<Tail>,
     /// The last flushed generation at the first check of the job; `None` before that check. Later generations are ignored in
     /// all checks, because a row that arrives later may reach over a boundary that was clean.
@@ -76,7 +75,6 @@ pub struct Seen {
 
 struct Rules {
     treatments: Vec<Treatment>,
-    /// The series of each treatment.
     series: Vec<SeriesId>,
     /// The changes and descents of each series. Used only for samples.
     lives: Vec<Movement>,
@@ -247,7 +245,6 @@ enum Behind {
     Window(Option<Next>),
 }
 
-/// State shared by the parts of a window.
 struct Work<'a> {
     upkeep: &'a Upkeep,
     job: Job,

@@ -45,7 +45,6 @@ pub struct RowBuilder<'a> {
     partition: Partition,
     merge: u64,
     sequence: &'a Sequence,
-    /// The members of the group, for samples.
     series: &'a [SeriesId],
 }
 

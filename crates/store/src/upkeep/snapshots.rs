@@ -29,7 +29,6 @@ pub struct Snapshots {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of the last published change.
     published: u64,
     /// Number of open snapshots, by the last change that they see.
     open: BTreeMap<u64, usize>,
@@ -135,12 +134,10 @@ impl Snapshots {
         change
     }
 
-    /// Whether an open snapshot does not see this change.
     pub fn has_older(&self, change: u64) -> bool {
         self.lock().open.keys().next().is_some_and(|oldest| *oldest < change)
     }
 
-    /// Waits until all snapshots see this change.
     pub async fn wait_for_older(&self, change: u64) {
         loop {
             let left = self.left.notified();

@@ -34,7 +34,6 @@ const VERSION: u8 = 2;
 pub struct Tombstone {
     /// Positive, and above the ids of the older pending deletions. It is also the key of the tombstone's row.
     pub id: u64,
-    /// A series matches if all matchers accept it.
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
     /// The last generation with masked records.
@@ -89,7 +88,6 @@ impl Tombstones {
         self.last_id() + 1
     }
 
-    /// The highest id; 0 if there is none.
     pub fn last_id(&self) -> u64 {
         self.0.iter().map(|t| t.id).max().unwrap_or(0)
     }

@@ -42,7 +42,6 @@ impl Partition {
     }
 }
 
-/// Selects the rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Rows that start at this time or later. No earlier row reaches to this time or beyond.
@@ -103,7 +102,6 @@ pub struct UnreadableRow {
 pub struct Window {
     /// Living rows, ordered by start.
     pub rows: Vec<Known>,
-    /// Replaced rows that are not deleted yet.
     pub dead: Vec<Place>,
     /// Rows without records that replaced other rows. Without them, the dead rows would be alive again.
     pub emptied: Vec<Place>,
@@ -111,7 +109,6 @@ pub struct Window {
     pub undecodable: Vec<UnreadableRow>,
     /// The first row after the window; `None` at the end of the partition.
     pub next: Option<Next>,
-    /// Bytes of rows read.
     pub bytes: u64,
     /// The highest merge number of all rows.
     pub merge: u64,
@@ -122,7 +119,6 @@ pub struct Window {
 /// Facts about rows, only in memory.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Rows with records that could not be decoded.
     pub undecodable: HashSet<Place>,
     /// The last deletion that was applied, by row, for rows that merges of this process wrote. Cleared when no deletion is
     /// pending.
@@ -135,7 +131,6 @@ impl Notes {
     }
 }
 
-/// The range and the limits of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     pub partition: Partition,
@@ -207,7 +202,7 @@ pub async fn read(
         (moved_max, torn_before) =
             (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));
         // Rows that end before the stretch are read only to find rows that reach into it. They do not count towards the
-        // limits of the window, because the window could otherwise be full before the stretch itself is read.
+        // limits. Otherwise the window could be full before the stretch is read.
         let is_passed =
             facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.reach().end < from));
         if !is_passed {
@@ -241,14 +236,11 @@ struct Found {
 
 enum What {
     Known(Known),
-    /// Ends before the stretch.
     Passed,
-    /// Has no chunk.
     Emptied,
     Unreadable(UnreadableRow),
 }
 
-/// Puts each row into the list of the window to which it belongs.
 fn sort_out(found: Vec<Found>, window: &mut Window) {
     let merge = |f: &Found| f.replacement.map_or(0, |replacement| replacement.merge);
     let keys: Vec<_> = found.iter().map(|f| (f.key, f.replacement, merge(f))).collect();

@@ -44,7 +44,6 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
 }
 
 impl Moving {
-    /// The largest possible change among these times.
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
         let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
@@ -80,8 +79,8 @@ impl Moving {
         }
     }
 
-    /// Moves a cut at `place` out of a row with moved times: to the nearer end of the row, or to the start of the row if the
-    /// chunk would otherwise cover too long a time. The start is used only if it is above `after`.
+    /// Moves a cut at `place` out of a row with moved times, to the nearer end of the row. If the chunk would then cover too
+    /// long a time, moves the cut to the start of the row. The start is used only if it is above `after`.
     fn whole(&self, at: &[Timestamp], place: usize, after: usize) -> usize {
         let Some([before, next]) =
             place.checked_sub(1).and_then(|before| Some([*at.get(before)?, *at.get(place)?]))
@@ -124,7 +123,6 @@ impl Moving {
 
 #[derive(Clone, Copy)]
 struct Known {
-    /// The largest change of one of the times.
     error: u64,
     overhang: Overhang,
 }

@@ -11,11 +11,9 @@ use crate::group::resent::Overhang;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
 use crate::policy::{ChunkSettings, Policy};
 
-/// A row that will be replaced.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub key: ChunkKey,
-    /// Overhang of the times of its samples.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }
@@ -52,7 +50,6 @@ pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
     at.saturating_sub(at.rem_euclid(to.step.max(1)))
 }
 
-/// How new chunks are cut and encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutting {
     /// Approximate number of times (of samples), or limit on entries, per chunk. Not used for executions.
@@ -81,7 +78,6 @@ pub struct Made {
 pub struct Merged {
     /// New rows ordered by time. Rests of source rows are last.
     pub rows: Vec<Made>,
-    /// Number of records read.
     pub records: u64,
     /// Samples replaced by later samples with the same time.
     pub replaced: u64,
@@ -103,7 +99,6 @@ pub struct Unreadable {
     pub error: tacho_chunk::Error,
 }
 
-/// The span class of a chunk that covers this range.
 pub(super) fn span_of(start: Timestamp, end: Timestamp) -> Span {
     if end.abs_diff(start) <= CHUNK_SPAN_MAX_NS { Span::Short } else { Span::Wide }
 }
