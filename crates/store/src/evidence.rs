@@ -19,8 +19,8 @@ use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};
 
-/// Name of an empty file in the journal's directory that permits opening a store that lacks its identity, or all data that was
-/// flushed.
+/// Name of an empty file in the journal's directory. The file permits opening a store that lacks its identity, or all data
+/// that was flushed.
 const IDENTITY_LOST: &str = "identity.lost";
 
 #[derive(Debug, Default)]

@@ -26,7 +26,8 @@ pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 pub enum Span {
     /// At most [`CHUNK_SPAN_MAX_NS`].
     Short = 0,
-    /// Of any length: only the few chunks of executions whose segments last, with the calls that they carry, more than a day.
+    /// Of any length. Only few chunks of executions have this class: their segments last more than a day, with the carried
+    /// calls.
     Long = 1,
     /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]: only chunks of samples and entries that a merge wrote.
     Wide = 2,

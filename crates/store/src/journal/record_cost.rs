@@ -6,7 +6,8 @@ use tacho_model::{AttributeValue, Entry, ExecutionSeries, Labels, Sample, Segmen
 
 use super::format::RECORD_BYTES_MAX;
 
-/// Limit on the sum of the bounds of one batch: the rest are the flags, the origin and the heads of the tables.
+/// Limit on the sum of the bounds of one batch. The flags, the origin and the heads of the tables take the rest
+/// of the record.
 pub const BATCH_COST_MAX: usize = RECORD_BYTES_MAX - 1_024;
 
 /// A varint of 32 bits, and one of 64 bits.

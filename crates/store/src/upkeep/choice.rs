@@ -234,8 +234,8 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
     part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
 }
 
-/// The first run of at least `count` adjacent rows of one level or above whose merged row is much larger than the largest of
-/// them ([`grows`]). Higher levels, which have smaller rows, are tried first.
+/// The first run of at least `count` adjacent rows of one level or above. The merged row must be much larger than the
+/// largest row of the run ([`grows`]). Higher levels, which have smaller rows, are tried first.
 fn run_of_level(
     rows: &[Facts],
     run: Range<usize>,
