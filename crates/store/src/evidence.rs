@@ -266,7 +266,8 @@ impl Files {
 }
 
 /// Refuses an empty driver next to journals that prove that it has lost its data. A start calls this function before it creates
-/// the driver's files. Otherwise the lost data could not be told from a new store. `directory` is the directory of the journals.
+/// the driver's files. Otherwise a store that has lost its data would look like a new store. `directory` is the directory of the
+/// journals.
 ///
 /// # Errors
 /// `Corrupt`, like [`Files::identity`].

@@ -35,8 +35,8 @@ pub struct Options {
     /// `label_names_max` or `label_values_max` is refused; the existing series of its batch are stored. Concurrent batches may
     /// exceed the limits slightly.
     pub series_max: usize,
-    /// Limit on the estimated memory of the index of all series with their labels, bytes. A new series above this limit
-    /// is refused. Series in the driver are loaded even above it.
+    /// Limit on the estimated memory of the index of all series with their labels, bytes. Series in the driver are
+    /// loaded even above this limit.
     pub index_bytes_max: usize,
     /// Limit on chunks. A driver may keep their keys in memory, about 200 bytes each. At the limit, only records within
     /// two days of the present time are accepted. Live records alone do not reach the limit, because merges reduce them

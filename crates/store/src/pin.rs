@@ -135,8 +135,8 @@ pub async fn pin(
 }
 
 /// Refuses links without the journal of a generation that is still in memory. A generation that was flushed before the lock may
-/// have been forgotten since, together with its journal: the driver has its records. Generations that `lengths` lacks are
-/// newer than the state.
+/// have left memory since, together with its journal. The driver has its records. Generations that `lengths` lacks are newer
+/// than the state.
 fn check_complete(
     generations: &Generations,
     journal: &[PinnedFile],

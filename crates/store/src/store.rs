@@ -390,8 +390,8 @@ impl Store {
     }
 
     /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
-    /// together hold all records that were acknowledged before the call. The links keep the bytes of files that the store
-    /// removes later. The store still appends to the newest files: only the lengths in the result belong to the state.
+    /// together hold all records that were acknowledged before the call. The store still appends to the newest files:
+    /// only the lengths in the result belong to the state.
     ///
     /// # Errors
     /// `Invalid` if hard links are not possible; `Io` if one cannot be made for another reason; `Corrupt` if the journal of a

@@ -23,8 +23,8 @@ impl Store {
     /// budget is stored in parts (`store/keep.rs`). Pass an `Arc` to keep a copy for a repetition. An empty
     /// batch with an origin marks its frames as accepted.
     ///
-    /// Frames of one session may arrive in any order. A frame whose number is below the highest one is stored if its number
-    /// is a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
+    /// Frames of one session may arrive in any order. A frame with a number below the highest one is stored if the number
+    /// is in a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget, or

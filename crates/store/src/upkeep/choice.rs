@@ -263,7 +263,7 @@ fn run_of_level(
 
 /// The position after the last row of a merge that stays below the limit of values. At least one row is merged. Rows with the
 /// same start are merged together, because they are replaced together. Rows just before a row with moved times are merged with
-/// it, because the merge would otherwise end before them ([`cut_before`]).
+/// that row. Otherwise the merge would end before them ([`cut_before`]).
 fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Joints) -> usize {
     let (mut values, mut together) = (0usize, Timestamp::MIN);
     let mut at = range.start;

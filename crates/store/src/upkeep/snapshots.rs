@@ -148,8 +148,8 @@ impl Snapshots {
         }
     }
 
-    /// Removes the marks of a change. The caller has made sure that no older snapshot is open. The replaced rows are deleted
-    /// or, if that failed, ignored by readers because they are dead (`alive.rs`).
+    /// Removes the marks of a change. The caller has made sure that no older snapshot is open. If the delete of the replaced
+    /// rows failed, readers ignore these rows, because they are dead (`alive.rs`).
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
             // A later change may have replaced the row in the meantime.
