@@ -6,7 +6,6 @@ use crate::bits::{put_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::codec::{decimal, integer};
 
-/// The form of the words of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Steps between the words.

@@ -1,4 +1,4 @@
-//! Which bucket counts a duration, and for which duration does a bucket stand?
+//! Which bucket counts a duration, and which duration represents a bucket?
 //!
 //! The buckets are those of a DDSketch (Masson, Rim, Lee, "DDSketch: A Fast and Fully-Mergeable Quantile Sketch with
 //! Relative-Error Guarantees", PVLDB 12(12), 2019) for whole numbers. Each bucket is as wide as the relative error of 1 %
@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-/// Largest relative difference between a duration and the duration for which its bucket stands, per cent.
+/// Largest relative difference between a duration and the duration that represents its bucket, per cent.
 const ERROR_PERCENT: u64 = 1;
 /// The same as a fraction.
 pub const SKETCH_ERROR: f64 = 0.01;
@@ -24,7 +24,7 @@ struct Buckets {
     guesses: Vec<u16>,
 }
 
-/// Last number of the bucket that begins at `start`. A bucket of `d + 1` numbers stands for `start + d / 2`.
+/// Last number of the bucket that begins at `start`. `start + d / 2` represents a bucket of `d + 1` numbers.
 fn last(start: u64) -> u64 {
     let per_cent = 100 / ERROR_PERCENT;
     let half = start / per_cent;
@@ -42,7 +42,7 @@ impl Buckets {
         }
         let part = |number: u64| {
             let (power, part) = (number >> PART_BITS, number & ((1 << PART_BITS) - 1));
-            // Of powers with fewer numbers than parts, the guesses are not used.
+            // The guesses of powers with fewer numbers than parts are not used.
             let shift = power.saturating_sub(PART_BITS.into());
             let first = (1u64.checked_shl(u32::try_from(power).unwrap_or(0)).unwrap_or(0)) + (part << shift);
             u16::try_from(starts.partition_point(|start| *start <= first) - 1).unwrap_or(u16::MAX)
@@ -72,7 +72,7 @@ pub fn bucket_of(duration_ns: u64) -> u16 {
     BUCKETS.of(duration_ns)
 }
 
-/// The duration for which a bucket stands. It differs by at most 1 % from each duration of the bucket.
+/// The duration that represents a bucket. It differs by at most 1 % from each duration of the bucket.
 pub fn bucket_value(bucket: u16) -> u64 {
     let (first, last) = bucket_range(bucket);
     first + (last - first) / 2

@@ -45,7 +45,6 @@ pub const DURATION_BOUNDS_NS: [u64; 17] = [
     60_000_000_000,
 ];
 
-/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     Calls,

@@ -11,7 +11,6 @@ use tacho_model::{Operation, OperationKind, Timestamp, TraceId};
 
 use super::source::{Outcome, Source};
 
-/// A trace that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     pub trace_id: TraceId,
@@ -74,7 +73,6 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     row.start().saturating_add_unsigned(passed)
 }
 
-/// The entry of a trace.
 struct Entry {
     /// The entry with the lowest rank represents the trace. Fields: whether the segment has a parent, number of the part, start,
     /// span base.
@@ -86,7 +84,7 @@ struct Entry {
     times: FirstCall,
     /// The operation of the first call, from the latest known part that starts with this call.
     operation: Option<Operation>,
-    /// Number of that part.
+    /// Number of the part that `operation` is from.
     named_by: u32,
     request_id: Option<String>,
     http_status: Option<i64>,

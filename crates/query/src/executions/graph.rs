@@ -87,7 +87,6 @@ struct Target {
     edge: Option<u32>,
 }
 
-/// The passes over the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,

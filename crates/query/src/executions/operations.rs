@@ -126,7 +126,6 @@ impl Gathered {
     }
 }
 
-/// The passes over the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,

@@ -16,7 +16,7 @@ pub(super) struct Parts<E, S> {
     starts: HashMap<PartKey, S>,
     /// Limit on the size of each map. Further rows do not wait: their segments count as if the other part were missing.
     max: usize,
-    /// Number of these rows.
+    /// Number of rows that did not wait because of `max`.
     omitted: u64,
 }
 

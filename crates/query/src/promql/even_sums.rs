@@ -2,10 +2,10 @@
 //!
 //! The difference of each value from one number, the pivot, is split into a multiple of a power of two (the unit) and a rest.
 //! The split adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I:
-//! Faithful Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). In units, the multiples are integers of at most 32 bits.
-//! Their sums, and the sums of their products with small integers, are below 2^53, so plain additions of doubles are exact. A
-//! rest is at most half a unit, so adding the rests causes rounding errors below about 2^-77 of the largest term. If all rests
-//! are 0, the sums of a block have no rounding error.
+//! Faithful Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Counted in units, the multiples are integers of at most
+//! 32 bits. Their sums, and the sums of their products with small integers, are below 2^53, so plain additions of doubles are
+//! exact. A rest is at most half a unit, so adding the rests causes rounding errors below about 2^-77 of the largest term. If
+//! all rests are 0, the sums of a block have no rounding error.
 //!
 //! Step after: `line.rs`.
 
