@@ -29,8 +29,8 @@ pub fn json_text_bytes(text: &str) -> usize {
     text.len() + text.bytes().map(escape).sum::<usize>()
 }
 
-/// A member that is a float: a number, or one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote `null`
-/// instead of these strings. `null` is read as infinity, the value of an unknown bound.
+/// A float as a number, or as one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote `null` instead of these
+/// strings. `null` is read as infinity, the value of an unknown bound.
 pub mod float {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
     use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). The server uses it, and commands that read or fill a data
-//! directory without a server.
+//! Opens a data directory (`LOCK`, `journal/`, `chunks/`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +33,6 @@ pub async fn open_read_only(
     Ok((store, lock))
 }
 
-/// The same as [`open`], with other options.
 pub async fn open_with(
     data: &Path,
     options: Options,
@@ -59,7 +57,6 @@ impl<'d> Locked<'d> {
         Ok(Self { data, lock })
     }
 
-    /// Opens the directory.
     pub async fn open(
         self,
         options: Options,

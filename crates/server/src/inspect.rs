@@ -1,6 +1,6 @@
 //! Reports the content of a store: series, chunks, columns and their codecs, bytes, records.
 //!
-//! Reads the rows of all chunks, but interprets only the headers: no column is decoded.
+//! Reads the rows of all chunks, but decodes no column.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,6 @@ pub struct KindReport {
     pub series: u64,
     #[serde(flatten)]
     pub amount: Amount,
-    /// The columns, by role and codec.
     pub columns: Vec<ColumnReport>,
 }
 
@@ -42,7 +41,6 @@ pub struct ColumnReport {
     pub bytes: u64,
 }
 
-/// One series of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeriesReport {
     pub kind: &'static str,
@@ -59,7 +57,6 @@ pub struct Report {
     pub kinds: BTreeMap<&'static str, KindReport>,
     /// The largest series first. Series without a chunk are only counted.
     pub series: Vec<SeriesReport>,
-    /// Damage of the driver's files.
     pub damage: Damage,
     /// Bytes of the journal, whose records are not in chunks yet.
     pub journal_bytes: u64,
@@ -101,7 +98,7 @@ impl Amount {
     }
 }
 
-/// Reads all headers. The report lists the `series_max` largest series.
+/// Lists the `series_max` largest series.
 pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     let journal_bytes = store.stats().journal_bytes;
     let (kinds, series, warnings) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -159,7 +156,6 @@ fn is_first(chunk: &ChunkInfo) -> bool {
     chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
 }
 
-/// Number and bytes of columns by role and codec.
 #[derive(Default)]
 struct Columns(BTreeMap<(&'static str, &'static str), (u64, u64)>);
 
@@ -180,7 +176,7 @@ impl Columns {
         *bytes += column_bytes as u64;
     }
 
-    /// Lists the columns, the largest first.
+    /// The largest columns first.
     fn report(self) -> Vec<ColumnReport> {
         let report = |((role, codec), (columns, bytes))| ColumnReport { role, codec, columns, bytes };
         let mut list: Vec<ColumnReport> = self.0.into_iter().map(report).collect();
