@@ -21,7 +21,7 @@ macro_rules! settings {
             /// Keys of the settings that have a variable and a flag.
             pub const KEYS: &[&str] = &[$(stringify!($key),)*];
 
-            /// Takes fields that are `None` in `self` from `under`.
+            /// The fields of `self`. Fields that are `None` are taken from `under`.
             pub(super) fn over(self, under: Self) -> Self {
                 Self {
                     $($key: self.$key.or(under.$key),)*
@@ -29,7 +29,6 @@ macro_rules! settings {
                 }
             }
 
-            /// The keys that have a value.
             pub(super) fn given(&self) -> Vec<&'static str> {
                 let keys = [$((stringify!($key), self.$key.is_some()),)*];
                 keys.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
