@@ -1,5 +1,5 @@
-//! Permits for frames that are too large for the buffer that every connection has. A connection whose large frame stalls is
-//! closed if others wait for its permit, a [`Turn`].
+//! A connection needs a [`Turn`], a permit, to buffer a frame larger than `incoming::SMALL_BYTES_MAX`. If the frame stalls
+//! while another connection waits for a turn, its connection is closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,17 +14,14 @@ use crate::metrics::registry::Counter;
 const TURN_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_BYTES: usize = 256 << 10;
 
-/// The turns of one listener.
 pub(super) struct LargeFrames {
     turns: Semaphore,
     waiting: AtomicUsize,
-    /// Notified when a connection begins to wait.
     came: Notify,
-    /// Number of connections that lost their turn.
     slow: Counter,
 }
 
-/// The turn of one connection. Dropping it ends the turn.
+/// Dropping it ends the turn.
 pub(super) struct Turn<'a> {
     _permit: SemaphorePermit<'a>,
     since: Instant,
@@ -33,7 +30,6 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Counts received bytes of the frame.
     pub(super) fn progress(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes >= PROGRESS_BYTES {
@@ -70,7 +66,7 @@ impl LargeFrames {
         permit.ok().map(turn)
     }
 
-    /// Resolves when the frame makes too little progress and another connection waits.
+    /// Resolves when the frame makes too little progress while another connection waits.
     pub(super) async fn lost(&self, turn: &Turn<'_>) {
         tokio::time::sleep_until(turn.since + TURN_TIME).await;
         loop {
