@@ -61,7 +61,6 @@ impl Default for SpellingFigures {
     }
 }
 
-/// Metrics of damaged files of the driver.
 struct StorageFigures {
     damaged: Family<Gauge, 0>,
     places: Family<Gauge, 0>,
@@ -98,7 +97,6 @@ impl Default for StorageFigures {
     }
 }
 
-/// Metrics of the limit on chunks.
 struct ChunkLimitFigures {
     max: Family<Gauge, 0>,
     refused: Family<Counter, 0>,
