@@ -53,7 +53,6 @@ fn set_encoding(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
 }
 
-/// Compresses a stream of parts as one gzip stream.
 fn in_parts(body: Body) -> Body {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let state = Some((body.into_data_stream(), encoder));

@@ -1,7 +1,7 @@
 //! `POST /api/v1/import`: takes numbered frames, so that repeated frames are stored once. `tacho import` uses it.
 //!
-//! Path of one record: `crates/cli/src/command/import/frames.rs` encodes it, `tacho_ingest::wire` decodes it, the store keeps
-//! it. The response is sent when all records of the body are on disk.
+//! Path of one record: `crates/cli/src/command/import/frames.rs` encodes the record, `tacho_ingest::wire` decodes it, the store
+//! keeps it. The response is sent when all records of the body are on disk.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ use crate::decoding::batch_bytes;
 use crate::received::Received;
 
 const PROTOCOL: &str = "import";
-/// Position of the type byte in a frame.
 const TYPE_AT: usize = 4;
 /// The answer to a body that does not begin with HELLO, such as a file of another format.
 const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
@@ -63,7 +62,7 @@ async fn import(
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
     let mut sequence = Sequence::new(writer.session_acked(session));
     for data in frames {
-        // A repeated frame is not an error here. The store detects it below.
+        // A repeated frame is no error: the store detects it below.
         sequence.take(data.seq)?;
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
@@ -115,8 +114,7 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame. A text does not have the byte 1, the type of HELLO, at the position of the
-/// frame type.
+/// Whether the body may begin with a HELLO frame. A text does not have the byte 1, the type of HELLO, at this position.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }
