@@ -1,4 +1,4 @@
-//! The common envelope of all responses of the query API.
+//! Prometheus' envelope of the responses of the query API.
 
 use axum::Json;
 use axum::response::Response;
@@ -7,7 +7,6 @@ use crate::http::error::ApiError;
 
 pub type Answer = Result<Response, ApiError>;
 
-/// Prometheus' response envelope.
 #[derive(serde::Serialize)]
 pub struct Success<T> {
     status: &'static str,

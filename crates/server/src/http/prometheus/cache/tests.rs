@@ -1,5 +1,5 @@
-//! A model of the cache: random writes, late writes, deletions, flushes, merges and sweeps, and questions that repeat and
-//! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
+//! A model of the cache with random writes, late writes, deletions, flushes, merges and sweeps, and with questions that repeat
+//! and slide. Each question is asked with and without the cache. Both answers must have the same bytes.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -38,7 +38,7 @@ const SECOND: i64 = 1_000_000_000;
 const BEGIN: i64 = 1_700_000_000;
 const HOUR: i64 = 3_600;
 
-/// Expressions for the cache, and two that it must refuse.
+/// The cache must refuse the last two expressions.
 const EXPRESSIONS: [&str; 16] = [
     "a",
     "a{h='1'} offset 7m",
@@ -199,7 +199,7 @@ impl Model {
         TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap()
     }
 
-    /// Compares the answers to the query of a random panel, with the cache and without it. The range ends near the present time,
+    /// Compares the answers to the query of a random panel, with and without the cache. The range ends near the present time,
     /// usually at a multiple of the step.
     async fn compare(&mut self) {
         let panel = self.panels[usize::try_from(self.random.below(self.panels.len() as u64)).unwrap()];
