@@ -1,7 +1,7 @@
 //! What may a request read? A reader of the store that is confined to the series of its access.
 //!
-//! Without a selector each method is that of the store. With one, its matchers are added to every selection, records are read
-//! only of series that match, and damages of other series are left out.
+//! Without a selector, each method is that of the store. The matchers of a selector are added to every selection. Only records
+//! of matching series are read, and damages of other series are left out.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -22,7 +22,6 @@ pub struct View {
 
 type Waits<'a> = &'a dyn Fn() -> bool;
 
-/// A series found by its labels.
 type Series = (SeriesId, Arc<Labels>);
 
 impl View {
@@ -35,18 +34,15 @@ impl View {
         Self { store, confinement: None }
     }
 
-    /// The whole store.
     pub fn store(&self, _: &Whole) -> &Arc<Store> {
         &self.store
     }
 
-    /// Whether a series may be read.
     pub fn admits(&self, labels: &Labels) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| confinement.admits(labels))
     }
 
-    /// Whether the series exists in the store and is of this access. Without a confinement: true for
-    /// every id.
+    /// Whether the store has the series and the access admits it. Always true without a confinement.
     pub fn admits_id(&self, id: SeriesId) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| {
             self.store.labels_of(id).is_some_and(|labels| confinement.admits(&labels))
@@ -58,7 +54,6 @@ impl View {
         self.store.labels_of(id).filter(|labels| self.admits(labels))
     }
 
-    /// The matchers, and those of the access.
     fn within(&self, matchers: &[Matcher]) -> Vec<Matcher> {
         let own = self.confinement.iter().flat_map(|confinement| &confinement.matchers);
         matchers.iter().chain(own).cloned().collect()
@@ -80,8 +75,6 @@ impl View {
         self.find_within(kind, matchers, usize::MAX, waits).ok()
     }
 
-    /// Like [`Store::find_within`].
-    ///
     /// # Errors
     /// As [`Store::find_within`].
     pub fn find_within(
@@ -130,12 +123,11 @@ impl View {
         self.store.series_count()
     }
 
-    /// The changes of all series of the store. They state times only.
+    /// The changes of all series of the store, which have only times.
     pub fn changes(&self) -> &Changes {
         self.store.changes()
     }
 
-    /// As [`Store::expired_before`].
     pub fn expired_before(&self) -> Vec<i64> {
         self.store.expired_before()
     }
@@ -252,8 +244,8 @@ impl View {
     }
 }
 
-/// The error for a series outside of the access. No selection finds such a series, so the caller has made a mistake, or the
-/// series was removed from the store after it was found.
+/// No selection finds a series outside of the access. So this is an error of the caller, or the series was removed from the
+/// store after it was found.
 fn outside(id: SeriesId) -> tacho_store::Error {
     tacho_store::Error::new(
         tacho_store::ErrorKind::Invalid,
