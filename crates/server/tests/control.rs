@@ -20,7 +20,6 @@ use tacho_server::shutdown::{self, Trigger};
 use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 
-/// A listener with its own rules.
 struct Running {
     runtime: Runtime,
     at: SocketAddr,
