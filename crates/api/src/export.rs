@@ -34,14 +34,12 @@ impl Bounds {
     }
 }
 
-/// Totals of the records read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Totals {
     /// Number of series with at least one record.
     pub series: u64,
     /// Number of these series with inexact values or times, or with downsampled values.
     pub lossy: u64,
-    /// The largest bounds of all series.
     pub bounds: Bounds,
     pub samples: Tally,
     pub entries: Tally,

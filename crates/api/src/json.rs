@@ -39,7 +39,6 @@ pub mod float {
         if v.is_finite() { json!(v) } else { json!(text(v)) }
     }
 
-    /// The string of a number that is not finite.
     const fn text(v: f64) -> &'static str {
         if v.is_nan() {
             "NaN"
@@ -50,7 +49,7 @@ pub mod float {
         }
     }
 
-    /// The inverse of [`value`]; `None` if the member is not a float.
+    /// The inverse of [`value`]. `None` if the member is not a float.
     pub fn read(value: &Value) -> Option<f64> {
         match value {
             Value::Number(number) => number.as_f64(),

@@ -1,7 +1,6 @@
 //! Summarises the series that a store refused. The store reports a text for each: `series a{id="x"}: limit of 3 series is
 //! reached`.
 
-/// Limit on the characters of a series in a message.
 const SERIES_CHARS_MAX: usize = 200;
 
 /// How most reasons of `tacho_store` begin after the series (index/admission.rs, scatter.rs). Other reasons are not separated

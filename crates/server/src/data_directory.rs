@@ -11,7 +11,7 @@ use tacho_store::{Options, Store, disk, refuse_emptied, refuse_gaps};
 use crate::check::refuse_incomplete;
 use crate::{snapshots, upgrade};
 
-/// Opens a data directory. Creates it if it does not exist.
+/// Creates the directory if it does not exist.
 pub async fn open(
     data: &Path,
     clock: Arc<dyn Clock>,
@@ -48,7 +48,7 @@ pub struct Locked<'d> {
 }
 
 impl<'d> Locked<'d> {
-    /// Locks a data directory. Creates it if it does not exist.
+    /// Creates the directory if it does not exist.
     pub fn acquire(data: &'d Path) -> Result<Self, tacho_store::Error> {
         refuse_incomplete(data)?;
         let lock = DirectoryLock::acquire(data)?;

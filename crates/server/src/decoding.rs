@@ -15,8 +15,7 @@ use tacho_ingest::budget::memory_bytes_max;
 use tacho_model::{AttributeValue, Batch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Limit on the writes that are decompressed, decoded and appended concurrently. The journal can then sync several writes at
-/// once.
+/// Limit on the writes that are decompressed, decoded and appended concurrently. The journal can sync them together.
 const WRITES_MAX: usize = 16;
 /// Size limit of bodies other than writes, far above any PromQL query that a user or Grafana sends in a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
@@ -27,7 +26,6 @@ pub const RETRY_AFTER: u64 = 1;
 /// Bytes per permit. A semaphore grants at most 2^32 - 1 permits at once, so one permit per byte would not suffice.
 const UNIT: usize = 1024;
 
-/// Why a request must be repeated later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
     #[error(
@@ -68,12 +66,12 @@ impl Decoding {
         turn.ok().and_then(Result::ok).ok_or(Busy::Writes)
     }
 
-    /// A reservation for a body that is being read or decompressed. It is empty at first.
+    /// An empty reservation for a body that is being read or decompressed.
     pub fn body(&self) -> Hold {
         Hold { pool: self.bodies.clone(), permits: None }
     }
 
-    /// Reserves memory for the records of a body. `body_bytes` is the size of the body after decompression.
+    /// `body_bytes` is the size of the body after decompression.
     pub async fn records(&self, body_bytes: usize) -> Result<Hold, Busy> {
         let pool = self.records.clone();
         let wanted = pool.permits.clone().acquire_many_owned(units(memory_bytes_max(body_bytes)));

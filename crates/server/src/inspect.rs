@@ -12,8 +12,7 @@ use tacho_store::{ChunkInfo, Damages, Read, Result, Store};
 
 use crate::read::damage::sentences;
 
-/// A number of chunks, their bytes, and the records in them. If several series share a chunk, each series counts its share of
-/// the bytes.
+/// If several series share a chunk, each series counts its share of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     pub chunks: u64,
@@ -22,7 +21,6 @@ pub struct Amount {
     pub records: u64,
 }
 
-/// The chunks of all series of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
     /// Number of series, with or without chunks.
@@ -32,7 +30,6 @@ pub struct KindReport {
     pub columns: Vec<ColumnReport>,
 }
 
-/// All columns with the same role and codec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ColumnReport {
     pub role: &'static str,
@@ -65,7 +62,6 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Known damage of the files of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Names of damaged files that stay in use.
@@ -76,9 +72,9 @@ pub struct Damage {
     pub bytes: u64,
     /// Names of files that cannot be read at all.
     pub quarantined: Vec<String>,
-    /// Copies of file ends that were cut off although they may have been acknowledged.
+    /// Names of copies of ends that were cut off although they may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes that were cut off the end of files without evidence that they were acknowledged.
+    /// Bytes that were cut off the ends of files at the last start.
     pub torn_bytes: u64,
 }
 

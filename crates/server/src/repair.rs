@@ -39,8 +39,6 @@ pub struct Repaired {
     pub lacks_tokens: bool,
 }
 
-/// Repairs `data` into the new directory `into`.
-///
 /// # Errors
 /// `Locked` when a server uses `data`. `Invalid` when `into` is not empty, or `data` is the unfinished result of a repair.
 /// `Version` when a newer version wrote `data`. `Io`, and other errors of the driver. If the copy has begun, an error leaves
@@ -77,7 +75,6 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     Ok(Repaired { findings, series, rows: rest.count, records, bytes, lacks_tokens })
 }
 
-/// Creates the directory and the file `INCOMPLETE` in it.
 fn begin(into: &Path) -> Result<()> {
     let failed = |e| Error::io("make directory", into, e);
     make_directory(into).map_err(failed)?;

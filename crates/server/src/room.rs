@@ -12,7 +12,6 @@ use tokio::sync::Notify;
 /// Pause after a failed accept. Otherwise accept would fail in a tight loop when no file descriptors are left.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The seats of one listener.
 #[derive(Debug)]
 pub struct Room {
     seats_max: usize,
@@ -55,7 +54,7 @@ pub struct Busy(Arc<Seat>);
 #[derive(Debug)]
 pub struct Entered {
     pub seat: Seat,
-    /// Whether another connection was evicted for this one.
+    /// Whether another connection was evicted.
     pub evicted: bool,
 }
 

@@ -21,8 +21,8 @@ struct Version {
     version: u32,
 }
 
-/// Removes the permissions of other users from a file, and reads it. `None` if there is no file. An error is one line without the
-/// path.
+/// Removes the permissions of other users from the file before reading. `None` if there is no file. An error is one line
+/// without the path.
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     if path.is_file() {
         disk::restrict(path, disk::FILE_MODE);
@@ -40,7 +40,7 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
     parse(&bytes, version).map(Some)
 }
 
-/// The version of a file; `None` if the file cannot be read or states no version.
+/// `None` if the file cannot be read or states no version.
 pub fn version_of(path: &Path) -> Option<u32> {
     let found: Version = serde_json::from_slice(&disk::read_regular(path, FILE_BYTES_MAX).ok()?).ok()?;
     Some(found.version)

@@ -28,7 +28,7 @@ const TRIES: usize = 6;
 const MIN_BYTES: usize = 8 << 20;
 /// Memory per byte of a request without records, for its body, its decoded parts, and its parsed form.
 const PER_BYTE: usize = 24;
-/// Size limits of this server: a body of a form or of JSON, and the head of a request.
+/// Largest requests of this test: a body of a form or of JSON, and the parameters in a head.
 const FORM_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 60_000;
 /// Size limit of a decompressed body of records. It is low, because decompression is slow in a debug build.

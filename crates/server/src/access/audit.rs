@@ -17,7 +17,6 @@ use super::file::{give_to_owner, own_file};
 pub const FILE: &str = "audit.log";
 /// A process that has written to a file of at least this size begins a new file with its next line.
 const FILE_BYTES_MAX: u64 = 8 << 20;
-/// Limit on the number of older files that are kept.
 const OLDER_MAX: usize = 4;
 const TEXT_CHARS_MAX: usize = 512;
 

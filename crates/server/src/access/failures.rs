@@ -1,4 +1,4 @@
-//! How often did an address send a wrong token? Bounds guesses and the lines about them in the audit log.
+//! How often did an address send a wrong token? Bounds guesses, and the lines about guesses in the audit log.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -192,7 +192,7 @@ pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
-/// Makes the marker that tokens are in use.
+/// Creates the marker `tokens.used`.
 pub fn mark(data: &Path) -> io::Result<()> {
     let path = data.join(MARKER);
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
@@ -204,7 +204,7 @@ pub fn mark(data: &Path) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Removes the marker, if the file of tokens is gone.
+/// Removes the marker `tokens.used`, if the file of tokens is gone.
 pub fn forget(data: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(path(data)).is_ok() {
         return Ok(());

@@ -83,7 +83,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Value of the label `reason`.
     const fn name(&self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -203,9 +202,9 @@ impl Gate {
         // Logged last, so that the change is in force when the line appears.
         match &*state {
             State::Open => {}
-            State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read, requests need one"),
+            State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read: requests need a token"),
             State::Closed(cause) => {
-                tracing::error!(%cause, "tokens cannot be used, requests that need one are refused")
+                tracing::error!(%cause, "tokens cannot be used: requests that need a token are refused")
             }
         }
     }
@@ -435,7 +434,6 @@ impl Access {
         })
     }
 
-    /// Limit on the samples that one query may read.
     pub fn query_samples_max(&self) -> Option<usize> {
         self.token()?.limits.query_samples.map(|max| usize::try_from(max).unwrap_or(usize::MAX))
     }

@@ -9,7 +9,7 @@ use super::token::Limits;
 
 /// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
-/// Limit on the refusals of one token that are noted in the audit log per minute. The metrics count all of them.
+/// Limit on the refusals of one token that are noted in the audit log per minute. The metrics count all refusals.
 const NOTED_MAX: u32 = 60;
 const NOTED_NS: i64 = 60 * NS;
 const NS: i64 = 1_000_000_000;

@@ -49,7 +49,7 @@ impl View {
         })
     }
 
-    /// The labels of a series of this access. `None` if the store has no such series, or no longer.
+    /// `None` if the store does not have the series, or the access does not admit it.
     pub fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
         self.store.labels_of(id).filter(|labels| self.admits(labels))
     }
@@ -59,7 +59,7 @@ impl View {
         matchers.iter().chain(own).cloned().collect()
     }
 
-    /// The selectors within the access. No selector means all series.
+    /// Empty `selectors` mean all series.
     fn all_within(&self, selectors: &[Vec<Matcher>]) -> Vec<Vec<Matcher>> {
         match selectors {
             [] => vec![self.within(&[])],
@@ -136,7 +136,6 @@ impl View {
         self.shown(self.store.lacks(kind))
     }
 
-    /// Damages without those of series outside of the access.
     fn shown(&self, mut damages: Damages) -> Damages {
         if let Some(confinement) = &self.confinement {
             damages.retain(|labels| confinement.admits(labels));

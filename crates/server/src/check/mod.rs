@@ -246,7 +246,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Adds a row. Returns true if the batch became full and was sent.
+    /// Returns whether the batch was full and was sent.
     fn push(&mut self, row: PlacedRow) -> bool {
         self.bytes += row.place.bytes.unwrap_or(0);
         self.batch.push(row);

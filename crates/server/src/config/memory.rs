@@ -1,5 +1,5 @@
-//! Determines the memory that this process may use: the minimum of the machine's memory, the cgroup limit, and the resource
-//! limit of the process, as far as the system reports them.
+//! The memory that this process may use: the minimum of the machine's memory, the cgroup limit, and the resource limit of the
+//! process.
 
 use rustix::process::{Resource, getrlimit};
 

@@ -1,4 +1,4 @@
-//! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
+//! Configuration of the server: a file, the environment, flags. Flags override the environment, which overrides the file.
 //!
 //! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
 //! An error names the setting, what is allowed, and the place of a value from the file or the environment.
@@ -38,7 +38,6 @@ pub struct Config {
     pub tls: Option<tls::Files>,
     pub body_bytes_max: usize,
     pub decoding_bytes_max: usize,
-    /// Memory budget of answers that are being sent.
     pub answer_bytes_max: usize,
     pub requests_max: usize,
     pub connections_max: usize,
@@ -149,7 +148,7 @@ const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// Default memory limit of the cache of query results, bytes: some 100 panels with 40,000 points each.
 const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
 /// Each default is at most the usable memory divided by its share. `BODY_SHARE` is large, because the budget for bodies is 16
-/// of the largest ones, and the records of a body may take 48 times its size in addition to a constant.
+/// of the largest bodies, and the records of a body may take 48 times its size in addition to a constant.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const ANSWER_SHARE: usize = 16;
@@ -256,8 +255,8 @@ fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
     if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
 }
 
-/// Merges the file, `environment` and `flags`. Later sources take precedence. The file is the given one, otherwise that of
-/// `TACHO_CONFIG`, otherwise `./tacho.toml` if it exists.
+/// Merges the file, `environment` and `flags`. Without `file`, `TACHO_CONFIG` names the file. Without both, `./tacho.toml` is
+/// read if it exists.
 pub fn load(
     file: Option<PathBuf>,
     environment: impl IntoIterator<Item = (String, String)>,

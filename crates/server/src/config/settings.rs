@@ -21,7 +21,7 @@ macro_rules! settings {
             /// Keys of the settings that have a variable and a flag.
             pub const KEYS: &[&str] = &[$(stringify!($key),)*];
 
-            /// The fields of `self`. Fields that are `None` are taken from `under`.
+            /// Fields of `self` that are `None` are taken from `under`.
             pub(super) fn over(self, under: Self) -> Self {
                 Self {
                     $($key: self.$key.or(under.$key),)*
@@ -46,7 +46,7 @@ macro_rules! settings {
     };
 }
 
-// These names are the keys of `tacho.toml`, and with hyphens the flags. In capitals and with the prefix `TACHO_` they are the
+// These names are the keys of `tacho.toml`. With hyphens they are the flags, in capitals with the prefix `TACHO_` the
 // environment variables. `crates/cli/src/command/serve/flags.rs` describes each setting.
 settings! {
     data: PathBuf,

@@ -1,4 +1,4 @@
-//! Rewords errors of the TOML reader: they name the key, the value, and what is allowed.
+//! Rewords errors of the TOML reader, so that they name the key, the value, and what is allowed.
 
 use tacho_api::settings::WHOLE_NUMBER;
 use tacho_query::promql;

@@ -8,8 +8,8 @@ use tacho_model::Timestamp;
 
 use super::numbers::Numbers;
 
-/// Limit on the agents in the list. Above it, disconnected agents that were heard longest ago are removed. Connected agents are
-/// never removed.
+/// Limit on the agents in the list. Above it, the disconnected agents that were heard longest ago are removed. Connected agents
+/// are never removed.
 const AGENTS_MAX: usize = 4_096;
 /// How long a disconnected agent stays in the list after it was last heard ([`Agent::heard`]), ns.
 const REMEMBERED_NS: i64 = 3_600_000_000_000;
@@ -109,7 +109,6 @@ impl Report {
         size_of::<Self>() + rules + self.moved.iter().map(moved).sum::<usize>()
     }
 
-    /// The result for one rule: the number of methods that it decides, and the reason why it cannot be applied.
     pub fn rule(&self, id: u64) -> Option<(u64, &str)> {
         self.rules.iter().find(|rule| rule.0 == id).map(|(_, matched, fault)| (*matched, fault.as_str()))
     }
@@ -137,7 +136,6 @@ pub struct Agent {
     /// Number of lists sent on this connection. The agent sees this number and not the revision, which reveals how often
     /// the rules of all services changed.
     lists: u64,
-    /// Number of the connection that registered the agent.
     entry: u64,
 }
 
@@ -185,7 +183,6 @@ pub(super) enum Outcome {
     Taken,
     /// The response is not to the latest list, or a newer connection has taken over the session.
     Stale,
-    /// The response was accepted without its lists.
     Cut,
 }
 
@@ -202,7 +199,6 @@ impl Outcome {
 #[derive(Default)]
 pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
-    /// Number of connections so far.
     entries: u64,
     numbers: Numbers,
     /// Total bytes of all reports ([`Report::bytes`]).

@@ -7,8 +7,8 @@
 //!                            probes.json
 //! ```
 //!
-//! When the server confirms a new rule, the rule is in the list, and a kept rule is also on disk. The agents get the new list
-//! soon after.
+//! When the server confirms a new rule, the rule is in the list, and a kept rule is also on disk. Then the agents get the new
+//! list.
 
 mod agents;
 #[cfg(fuzzing)]

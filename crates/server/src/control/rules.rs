@@ -17,10 +17,10 @@ pub const SCOPE_BYTES_MAX: usize = 512;
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub id: u64,
-    /// Service of the agents that the rule applies to. Empty for all services.
+    /// Empty for all services.
     #[serde(default)]
     pub service: String,
-    /// Instance of the agents that the rule applies to. Empty for all instances.
+    /// Empty for all instances.
     #[serde(default)]
     pub instance: String,
     #[serde(with = "state_text")]

@@ -128,7 +128,7 @@ async fn clean_tombstones(State(app): State<Arc<App>>, whole: Whole) -> Result<S
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Confirms the clock. Retention uses the clock again, even if it is far ahead of the expected time.
+/// Retention then uses the clock again, even if it is far ahead of the expected time.
 async fn confirm_clock(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
     let ahead = ahead_seconds(app.whole(&whole).confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
@@ -139,7 +139,7 @@ pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
     jump.map_or(0, |jump| jump.found.abs_diff(jump.expected) / 1_000_000_000)
 }
 
-/// Flushes, then merges all chunks that can be merged. Responds when the merge is done.
+/// Flushes, then merges all chunks that can be merged.
 async fn merge(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {

@@ -15,7 +15,7 @@ use crate::read::reader::{self, Reader, Selected};
 /// Time limit for counting, so that a large deletion does not have to wait long.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Number of series with records in the range, and number of these records.
+/// Series with records in the range, and these records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     series: u64,
@@ -32,7 +32,6 @@ pub struct Affected {
     calls: Count,
     /// Counting timed out, so there may be more records.
     cut: bool,
-    /// Unreadable records that were not counted.
     damages: Damages,
 }
 

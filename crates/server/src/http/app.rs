@@ -117,10 +117,7 @@ impl App {
         })
     }
 
-    /// Lets a request wait for `heavy` or `lists`.
-    ///
-    /// # Errors
-    /// When too many requests wait.
+    /// Lets a request wait for `heavy` or `lists`. An error when too many requests wait.
     pub(super) fn wait_alone(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         self.alone.clone().try_acquire_owned().map_err(|_| {
             let waiting = self.config.requests_max.div_ceil(2);
@@ -139,7 +136,6 @@ impl App {
         Writer::new(self.store.clone(), access.clone())
     }
 
-    /// The store, for a request that may use all of it.
     pub(super) const fn whole(&self, _: &Whole) -> &Arc<Store> {
         &self.store
     }

@@ -47,7 +47,7 @@ struct Roomed {
 }
 
 impl Roomed {
-    /// Appends received or decompressed bytes. Reserves memory for them, not for the announced length of the body.
+    /// Reserves memory for the appended bytes, not for the announced length of the body.
     fn push(&mut self, part: &[u8], bytes_max: usize) -> Result<(), Busy> {
         let Self { bytes, hold } = self;
         let len = bytes.len() + part.len();

@@ -35,7 +35,7 @@ pub struct Peer(pub IpAddr);
 #[derive(Clone, Debug)]
 pub struct Done(pub Value);
 
-/// The request as the audit log and the gate see it.
+/// The facts of a request for the gate and the audit log.
 pub struct Visit<'a> {
     pub route: &'a str,
     pub method: &'a Method,

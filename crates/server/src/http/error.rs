@@ -13,9 +13,8 @@ pub struct ApiError {
     /// The name in Prometheus, if Prometheus has this kind of error.
     pub kind: &'static str,
     pub message: String,
-    /// Value of Retry-After, seconds.
+    /// Seconds.
     pub retry_after: Option<u64>,
-    /// Value of WWW-Authenticate.
     challenge: Option<&'static str>,
 }
 

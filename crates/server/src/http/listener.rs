@@ -28,7 +28,6 @@ use crate::tls::{self, Opened, Tls};
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Timeout for requests that are running at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Limit on the buffer of one connection, bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// Number of reserved connections. They are accepted above the limit while all others are busy, and serve only health checks

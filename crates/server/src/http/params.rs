@@ -66,8 +66,7 @@ impl Params {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// Checks the parameters of a request in which parameters narrow a selection. A misspelt or empty parameter would select
-    /// everything.
+    /// For requests whose parameters narrow a selection. A misspelt or empty parameter would select everything.
     ///
     /// # Errors
     /// When a parameter is not among `known`, or is empty.

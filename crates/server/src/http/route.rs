@@ -43,7 +43,6 @@ impl Route {
     }
 }
 
-/// The needs of all routes, by path.
 pub struct Needs(HashMap<&'static str, (Need, Need)>);
 
 impl Needs {

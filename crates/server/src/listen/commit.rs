@@ -47,7 +47,6 @@ pub(super) struct Committer<'a> {
 }
 
 impl Committer<'_> {
-    /// Runs until the channel is closed and all frames are acknowledged.
     pub(super) async fn run(mut self, mut pending: mpsc::Receiver<Pending>) -> Result<(), Stop> {
         let mut frames = Vec::with_capacity(FRAMES_IN_FLIGHT_MAX);
         while pending.recv_many(&mut frames, FRAMES_IN_FLIGHT_MAX).await > 0 {
@@ -213,7 +212,6 @@ impl Group {
         Self { batch: Arc::new(batch), frames: vec![Member { seq, ends }], _rooms: Vec::new() }
     }
 
-    /// The frame that contains a series of the batch.
     fn seq_of(&self, kind: Kind, position: usize) -> u64 {
         let found = self.frames.iter().find(|frame| position < frame.ends[kind as usize - 1]);
         found.map_or(0, |frame| frame.seq)

@@ -164,7 +164,6 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// Reads until the peer sends BYE, disconnects, or violates the protocol.
     async fn run(mut self, incoming: &mut Incoming<'_>) -> Result<(), Stop> {
         loop {
             incoming.wait().await?;

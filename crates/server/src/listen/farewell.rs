@@ -1,4 +1,4 @@
-//! Why a connection ends. The last frame to the peer reports a [`Farewell`].
+//! Reasons for the end of a connection. The last frame to the peer reports a [`Farewell`].
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
@@ -53,7 +53,6 @@ impl Farewell {
     }
 }
 
-/// Why a connection ends.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The peer has disconnected or was silent. No last frame is sent.

@@ -1,5 +1,5 @@
-//! A connection needs a [`Turn`], a permit, to buffer a frame larger than `incoming::SMALL_BYTES_MAX`. If the frame stalls
-//! while another connection waits for a turn, its connection is closed.
+//! A connection needs a [`Turn`], a permit, to buffer a frame larger than `incoming::SMALL_BYTES_MAX`. A connection whose frame
+//! stalls while another connection waits for a turn is closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::metrics::registry::Counter;
 
-/// Time limit for each `PROGRESS_BYTES` of a large frame. A frame that exceeds it loses its turn as soon as another connection
-/// waits for one. Without this limit, sixteen stalled frames would keep all turns.
+/// Time limit for each `PROGRESS_BYTES` of a large frame. A slower frame loses its turn as soon as another connection waits for
+/// a turn. Without this limit, sixteen stalled frames would keep all turns.
 const TURN_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_BYTES: usize = 256 << 10;
 

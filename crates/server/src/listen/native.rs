@@ -102,10 +102,9 @@ async fn answer_without_tls(stream: &mut Socket, native: &Native) -> Vec<u8> {
     bytes
 }
 
-/// Refuses a connection over the limit, without waiting for the peer.
 fn refuse(stream: TcpStream, connections_max: usize) {
     let mut bytes = Vec::new();
-    let message = format!("{connections_max} connections are open, the limit");
+    let message = format!("{connections_max} connections are open, which is the limit");
     ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);
     if let Ok(mut stream) = stream.into_std() {
         // One frame fits into the buffer of a new socket. If the write fails, the peer only sees a closed connection.

@@ -68,8 +68,7 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until all senders are dropped, or until one write fails or takes longer than `patience`, because the peer does not
-/// read.
+/// Writes until all senders are dropped, or a write fails or takes longer than `patience`, because the peer does not read.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
     mut socket: WriteHalf<Socket>,
@@ -83,7 +82,7 @@ pub(super) async fn write(
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
-        // The memory is released before `written` is dropped: senders wait for this drop, and then release their share
+        // The memory is released before `written` is dropped, because senders wait for this drop and then release their share
         // of the memory budget.
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);

@@ -22,7 +22,7 @@ struct Table {
 
 #[derive(Default)]
 struct Session {
-    /// Notifies the connection of the session that a newer one exists. Has a receiver while the connection exists.
+    /// Notifies the connection that a newer connection of the session exists. Has a receiver while the connection exists.
     connection: Option<Arc<watch::Sender<bool>>>,
     reported: Ping,
     claim: u64,

@@ -73,7 +73,6 @@ impl Native {
         Writer::new(self.store.clone(), access.clone())
     }
 
-    /// Sets the record types to which the declarations of agents are added.
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }

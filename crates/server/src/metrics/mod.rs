@@ -30,7 +30,6 @@ pub struct Metrics {
     pub received_bytes: Family<Counter, 1>,
     pub decoder_resets: Family<Counter, 0>,
     /// Number of temporary refusals (Retry-After or WAIT), for example because the memory for records or the disk was full.
-    /// Refusals because of the rate limit of a token count only with the native protocol.
     pub sender_waits: Family<Counter, 1>,
     /// `listener` is http or native.
     pub connections: Family<Gauge, 1>,

@@ -64,7 +64,6 @@ impl Gauge {
 /// Upper bounds of a histogram's buckets in seconds: 0.5 ms to 10 s, each 2 to 4 times the one before.
 const BOUNDS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// A histogram of durations in seconds.
 #[derive(Clone, Default)]
 pub struct Histogram(Arc<Cells>);
 

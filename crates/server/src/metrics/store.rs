@@ -91,7 +91,7 @@ impl Default for StorageFigures {
             torn: Family::new(
                 "tacho_storage_torn_bytes",
                 [],
-                "Bytes cut off the end of a segment at the last start, without evidence that they were acknowledged.",
+                "Bytes cut off the ends of segments at the last start.",
             ),
         }
     }

@@ -5,7 +5,7 @@ use super::registry::{Collect, Counter, Family, Gauge};
 pub struct TlsFigures {
     /// `result` is ok or failed.
     pub reloads: Family<Counter, 1>,
-    /// Unix seconds; absent without TLS.
+    /// Unix seconds. Absent without TLS.
     pub certificate_expires: Family<Gauge, 0>,
 }
 

@@ -243,7 +243,7 @@ impl Reader {
         Ok(records)
     }
 
-    /// The next slice that has records. `None` at the end.
+    /// `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Slice>> {
         if self.ready.is_empty() {
             self.ready = self.next_slices().await?;

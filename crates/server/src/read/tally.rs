@@ -1,4 +1,4 @@
-//! Counts the records of each of some series, and computes their checksums. Short series of samples are read together.
+//! Counts records by series, and computes their checksums. Short series of samples are read together.
 
 use std::collections::VecDeque;
 

@@ -29,7 +29,7 @@ pub use file::NAME as FILE;
 pub use form::Form;
 use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
 
-/// At the limit, a new form may replace one whose last definition is older than this, ns: 30 days.
+/// At the limit, a new form may replace a form whose last definition is older than this, ns.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
 /// A form that is defined again is written only if `seen` in the file is older than this, ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;

@@ -93,7 +93,7 @@ impl Tls {
         Ok(Box::new(TlsAcceptor::from(config).accept(stream).await?))
     }
 
-    /// Adds a new refusal, and logs the refusals if a line is due.
+    /// Logs the refusals if a line is due.
     fn log_refusals(&self, new: Option<Refusal>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         new.into_iter().for_each(|refusal| refusals.add(refusal));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_a_minute_counts_the_refusals_since_the_last() {
+    fn one_line_a_minute_counts_the_refusals_since_the_last_line() {
         let begun = Instant::now();
         let refusal = |nth: u32| Refusal { listener: "http", peer: None, reason: nth.to_string() };
         let mut refusals = Refusals::default();

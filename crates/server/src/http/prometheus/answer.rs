@@ -39,7 +39,7 @@ pub struct Answer {
     /// Bytes of the labels as JSON, or an upper estimate.
     pub label_bytes: usize,
     pub stats: Option<Stats>,
-    /// Warnings, except the one about the limit.
+    /// Without the warning about the limit.
     pub warnings: Vec<String>,
     /// Notes about correct but possibly unexpected results.
     pub infos: Vec<String>,
@@ -134,7 +134,7 @@ impl Answer {
         response
     }
 
-    /// The series of a matrix. Empty for other results.
+    /// Empty for results other than a matrix.
     fn series(&self) -> &[Series] {
         match &self.output {
             Output::Matrix(series) => series,
@@ -271,7 +271,7 @@ impl Answer {
     }
 }
 
-/// Writes `{"metric":{...}`, with a comma before it unless it is the first.
+/// Writes `{"metric":{...}`. With `more`, after a comma.
 fn write_metric(out: &mut Vec<u8>, more: bool, labels: &Labels) {
     out.extend_from_slice(if more { br#",{"metric":"# } else { br#"{"metric":"# });
     write_json(out, &LabelMap(labels));

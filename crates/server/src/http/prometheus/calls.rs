@@ -33,7 +33,6 @@ pub struct CallSeries {
     pub warnings: Vec<String>,
 }
 
-/// The metric of calls that the matchers select by its name.
 fn metric(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
     let mut names =
         matchers.iter().filter(|matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal);

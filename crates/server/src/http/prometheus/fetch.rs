@@ -71,7 +71,6 @@ pub struct Floats {
 }
 
 pub enum Failed {
-    /// The limit on samples is exceeded.
     Over(ApiError),
     Other(ApiError),
 }

@@ -45,7 +45,6 @@ fn light(full: &Limits) -> Limits {
     }
 }
 
-/// A query, with the data that it keeps while it waits.
 pub struct Question {
     pub access: Access,
     pub text: String,
@@ -54,7 +53,6 @@ pub struct Question {
     pub is_light: bool,
     /// A query with more series is evaluated on a blocking thread.
     pub series_inline_max: usize,
-    /// Limit on the series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
     /// Receives the computed results. Has the results of the steps that are not computed.
@@ -64,7 +62,7 @@ pub struct Question {
     pub running: Running,
 }
 
-/// One attempt to compute a query. Its series are already found.
+/// One attempt to compute a query.
 struct Attempt {
     question: Question,
     plan: Plan,

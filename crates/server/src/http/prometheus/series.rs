@@ -58,8 +58,6 @@ pub async fn series(State(app): State<Arc<App>>, access: Access, params: Params)
     response.ok_or_else(|| ApiError::internal("a list of series ended without a response"))
 }
 
-/// Lists the series. `None` when a selector selects more than `series_max` series, or the labels have more bytes than
-/// `label_bytes_max`.
 fn listed(
     store: &View,
     texts: &[String],
@@ -137,7 +135,7 @@ fn limit(now: Timestamp, params: &Params) -> Result<usize, ApiError> {
     Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
-/// Runs `work`, which selects series, with one of the permits. Stops when the client disconnects.
+/// Runs `work` with one of the permits. Stops when the client disconnects.
 pub(in crate::http) async fn selecting<T: Send + 'static>(
     app: &App,
     permits: &Arc<Semaphore>,

@@ -55,9 +55,8 @@ struct Chunks {
 /// The steps of a query. After a wait for the permit for heavy queries, the steps are repeated (`question.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The query waits for a permit.
     Queue,
-    /// The query is parsed, and its samples are read.
+    /// Includes parsing.
     Read,
     Evaluate,
 }

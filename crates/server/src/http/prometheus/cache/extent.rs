@@ -35,7 +35,6 @@ impl Steps {
     }
 }
 
-/// The results of a query at consecutive steps.
 pub struct Extent {
     pub steps: Steps,
     /// In the order of their labels.
@@ -51,7 +50,7 @@ pub struct Extent {
 #[derive(Debug, PartialEq)]
 pub struct Usable {
     pub steps: Steps,
-    /// The other steps of the question. They are all before or all after the usable ones.
+    /// The other steps of the question, all before or all after the usable steps.
     pub missing: Option<Steps>,
 }
 

@@ -6,7 +6,7 @@
 //!   extent    the results from one step to another, the number of the last change of the store before their samples were read
 //! ```
 //! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same
-//! bytes with and without the cache. `tacho_query::promql::Reach` states on which samples a result depends. Queries for which
+//! bytes with and without the cache. `tacho_query::promql::Reach` states on which samples a result depends. Results for which
 //! this is unknown are not kept. `docs/adr/0019-result-cache.md` has the reasons and the limits.
 //!
 //! Step before: `../mod.rs` has read the parameters of the query. Step after: `../question.rs` computes the missing steps.
@@ -72,7 +72,6 @@ struct Kept {
     extents: HashMap<Arc<Key>, Held>,
     /// Keys by the number of their last use.
     by_use: BTreeMap<u64, Arc<Key>>,
-    /// The number of the last use of any key.
     last_use: u64,
     bytes: usize,
 }
@@ -277,7 +276,6 @@ impl Kept {
 }
 
 impl Fill {
-    /// Whether only some of the steps are missing.
     pub fn is_partial(&self) -> bool {
         self.missing != self.asked
     }
