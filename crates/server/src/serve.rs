@@ -124,7 +124,7 @@ fn gate(config: &Config, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Result
     if config.without_tokens {
         let source = access::file::forget(&config.data);
         source.map_err(|source| ServeError::Tokens { data: config.data.clone(), source })?;
-        tracing::warn!("without_tokens is set: if the file of tokens is missing, everyone is let in");
+        tracing::warn!("without_tokens is set: if the file of tokens is missing, every client is admitted");
     }
     let gate = Gate::of(&config.data, metrics, clock);
     if config.is_exposed(gate.needs_tokens()) {

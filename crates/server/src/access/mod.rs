@@ -202,7 +202,9 @@ impl Gate {
         // Logged last, so that the change is in force when the line appears.
         match &*state {
             State::Open => {}
-            State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read: requests need a token"),
+            State::Tokens(tokens) => {
+                tracing::info!(tokens = tokens.len(), "tokens read: requests need a token")
+            }
             State::Closed(cause) => {
                 tracing::error!(%cause, "tokens cannot be used: requests that need a token are refused")
             }

@@ -98,7 +98,7 @@ pub async fn serve(
     }
     drop(listener);
     if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
-        tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "requests still running are cut off");
+        tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "running requests were cut off");
     }
 }
 
