@@ -15,7 +15,6 @@ pub struct Tally {
     pub sum: u64,
 }
 
-/// The tally of a series in a store, and the retention of the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     #[serde(flatten)]

@@ -24,7 +24,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
 /// Interval of the checks for counters that a rule matches.
 const RULES_EVERY: Duration = Duration::from_secs(600);
-/// Limit on the names in one log line.
 const NAMES_MAX: usize = 5;
 
 pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {

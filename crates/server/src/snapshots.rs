@@ -17,7 +17,6 @@ use tacho_store::pin::{SIDE_FILES, is_wanted, link, refused_link};
 use tacho_store::{Error, ErrorKind as Kind, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
 
-/// Name of the directory with the snapshots, in the data directory.
 pub const DIRECTORY: &str = "snapshots";
 /// Limit on snapshots at one time. Each may keep the space of all files of the store.
 pub const SNAPSHOTS_MAX: usize = 2;

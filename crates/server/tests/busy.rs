@@ -97,7 +97,6 @@ impl Driver for SlowDriver {
     }
 }
 
-/// Returns the whole response as text.
 fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();

@@ -35,7 +35,6 @@ fn open(at: SocketAddr, method: &str, path: &str, body: &str) -> TcpStream {
     stream
 }
 
-/// Returns the whole response as text.
 fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut response = String::new();
     open(at, method, path, body).read_to_string(&mut response).expect("a response");

@@ -1,7 +1,7 @@
 //! What may a request read? A reader of the store that is confined to the series of its access.
 //!
 //! Without a selector, each method is that of the store. The matchers of a selector are added to every selection. Only records
-//! of matching series are read, and damages of other series are left out.
+//! of matching series are read, and damages of other series are left out. A read of another series is an `Invalid` error.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -75,8 +75,6 @@ impl View {
         self.find_within(kind, matchers, usize::MAX, waits).ok()
     }
 
-    /// # Errors
-    /// As [`Store::find_within`].
     pub fn find_within(
         &self,
         kind: Kind,
@@ -143,10 +141,7 @@ impl View {
         damages
     }
 
-    /// Like [`Store::read_samples`], for series of this access. The report of a confined access does not depend on other series.
-    ///
-    /// # Errors
-    /// As [`Store::read_samples`].
+    /// The report of a confined access does not depend on other series.
     pub async fn read_samples(
         &self,
         series: &[SeriesId],
@@ -158,10 +153,6 @@ impl View {
         Ok(self.shown_answer(self.store.read_samples(series, range, windows, room).await?))
     }
 
-    /// Like [`Store::read_short_samples`], for series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::read_short_samples`].
     pub async fn read_short_samples(
         &self,
         series: &[SeriesId],
@@ -185,10 +176,6 @@ impl View {
         answer
     }
 
-    /// Like [`Store::read_entries`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::read_entries`].
     pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
         if !self.admits_id(id) {
             return Err(outside(id));
@@ -196,10 +183,6 @@ impl View {
         self.store.read_entries(id, range).await
     }
 
-    /// Like [`Store::executions_within`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::executions_within`].
     pub async fn executions_within(
         &self,
         id: SeriesId,
@@ -213,10 +196,6 @@ impl View {
         self.store.executions_within(id, range, room, keep).await
     }
 
-    /// Like [`Store::executions_of`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::executions_of`].
     pub async fn executions_of(
         &self,
         id: SeriesId,
@@ -231,10 +210,6 @@ impl View {
         self.store.executions_of(id, range, room, needed, keep).await
     }
 
-    /// Like [`Store::read_chunks`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::read_chunks`].
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
         if !self.admits_id(id) {
             return Err(outside(id));

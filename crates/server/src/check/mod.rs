@@ -118,8 +118,6 @@ impl Source {
         Ok(Self { journals, image, checker, derived, findings })
     }
 
-    /// Reads and checks all files.
-    ///
     /// # Errors
     /// `Version` when a newer version wrote a file or a row.
     pub fn run(&mut self, progress: Progress<'_>) -> Result<Report> {

@@ -82,7 +82,6 @@ impl Standing {
     }
 }
 
-/// An agent's report about its rules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Report {
     pub at: Timestamp,
@@ -201,7 +200,6 @@ pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
     entries: u64,
     numbers: Numbers,
-    /// Total bytes of all reports ([`Report::bytes`]).
     bytes: usize,
 }
 

@@ -220,7 +220,6 @@ impl Presence<'_> {
         self.takes_rules.then(|| self.control.revision.subscribe())
     }
 
-    /// Approximate size of the list of rules for this agent, bytes.
     pub fn list_bytes(&self) -> usize {
         let mut table = self.control.table();
         let Table { rules, agents } = &mut *table;

@@ -16,7 +16,6 @@ use super::turn::away;
 use crate::access::Access;
 use crate::control::{Agent, Identity, Report, Rule, Standing};
 
-/// Default and maximum number of agents listed.
 const AGENTS_DEFAULT: usize = 1_000;
 const AGENTS_MAX: usize = 4_096;
 /// Limit on the bytes in memory of the lists in one response. An agent whose lists exceed the rest is shown without them.

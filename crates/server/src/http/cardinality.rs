@@ -24,7 +24,7 @@ pub fn routes() -> Vec<Route> {
     vec![Route::new("/api/v1/status/cardinality", Need::ReadWhole, get(cardinality))]
 }
 
-/// Statistics of labels and their series. `limit` is the maximum length of the lists of names and of values.
+/// `limit` is the maximum length of the lists of names and of values.
 async fn cardinality(
     State(app): State<Arc<App>>,
     whole: Whole,

@@ -58,7 +58,7 @@ impl<'a> Visit<'a> {
         format!("{} {}", self.method, self.route)
     }
 
-    /// The access of the request. `None` if the request needs no access.
+    /// `None` if the request needs no access.
     ///
     /// # Errors
     /// 401 without valid credentials. 429 after too many wrong tokens. 403 if the credentials do not permit the request, or if
@@ -145,7 +145,7 @@ fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Whether a request has the header `Origin`. `origin.rs` has compared it with `Host`.
+/// `origin.rs` has compared `Origin` with `Host`.
 pub fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN)
 }

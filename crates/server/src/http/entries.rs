@@ -21,7 +21,6 @@ use crate::access::Access;
 use crate::read::pattern::Pattern;
 use crate::read::search::{self, Bounds, Found, Order, Wanted};
 
-/// Default and maximum number of entries returned.
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
 /// Default and maximum number of parts of the range. Matches are counted for each part.

@@ -31,7 +31,6 @@ impl ApiError {
         Self::bad(format!("parameter {parameter:?} is missing"))
     }
 
-    /// A parameter has no value.
     pub fn empty(parameter: &str) -> Self {
         Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
     }

@@ -35,9 +35,8 @@ pub fn routes() -> Vec<Route> {
 #[derive(Clone, Copy, Default)]
 struct Tally {
     told: u64,
-    /// Number of agents that have reported a result for the rule.
     answered: u64,
-    /// Number of methods that the rule decides, over all these agents.
+    /// Number of methods that the rule decides, over all agents that have reported a result.
     matched: u64,
     faults: u64,
 }

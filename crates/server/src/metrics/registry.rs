@@ -94,7 +94,6 @@ pub struct Point<'a> {
 }
 
 pub trait Instrument: Clone + Default {
-    /// Type of the metric in the Prometheus text format.
     const TYPE: &'static str;
 
     fn points(&self, labels: &[(&str, &str)], each: &mut dyn FnMut(Point<'_>));

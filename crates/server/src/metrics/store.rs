@@ -6,7 +6,7 @@ use tacho_store::driver::Health;
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
-/// Metrics of [`Stats`] and of the driver's [`Health`]. They are updated when metrics are read.
+/// Metrics of [`Stats`] and of the driver's [`Health`], updated when metrics are read.
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,

@@ -22,7 +22,6 @@ const LIGHT_BYTES_MAX: usize = 16 << 20;
 /// The conditions of a search. An entry must match all of them.
 #[derive(Default)]
 pub struct Wanted {
-    /// Texts that the entry must contain.
     pub contains: Vec<String>,
     pub pattern: Option<Pattern>,
     /// Members that the entry, a JSON object, must have, with their values as text.

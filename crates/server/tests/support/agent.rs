@@ -111,7 +111,7 @@ impl Agent {
         self.send(&bytes);
     }
 
-    /// Receives the next frame. `None` when the server has closed the connection.
+    /// `None` when the server has closed the connection.
     pub fn receive(&mut self) -> Option<ServerFrame> {
         receive(&mut self.stream, &mut self.decoder)
     }

@@ -26,7 +26,6 @@ const READS_AT_ONCE: usize = 4;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-/// Memory limit for the blocks of one query. `usable_bytes`: the memory that this process may use.
 pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
     let share = usable_bytes.map_or(BLOCK_BYTES_MAX, |all| all / BLOCK_MEMORY_SHARE);
     share.clamp(LIGHT_BLOCK_BYTES_MAX, BLOCK_BYTES_MAX)
@@ -57,8 +56,6 @@ impl Wanted<'_> {
     }
 }
 
-/// Reads the selected blocks.
-///
 /// # Errors
 /// `Limit` when the blocks have more than `bytes_max` bytes. Other errors of the store.
 pub async fn blocks(

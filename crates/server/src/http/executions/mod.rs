@@ -32,7 +32,6 @@ use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::{Notes, Wanted};
 
-/// Default and maximum number of traces in one response.
 const TRACES_DEFAULT: usize = 100;
 const TRACES_MAX: usize = 10_000;
 

@@ -15,7 +15,6 @@ pub struct Success<T> {
     warnings: Vec<String>,
 }
 
-/// Text of the warning when `limit` has cut off results.
 pub const TRUNCATED: &str = "results truncated due to limit";
 
 pub fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {

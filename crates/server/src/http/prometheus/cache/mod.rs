@@ -83,11 +83,9 @@ struct Held {
 }
 
 pub enum Looked {
-    /// All steps are known.
     Hit(Hit),
     /// These steps must be computed, and then passed to [`Fill::complete`].
     Missing(TimeRange, Box<Fill>),
-    /// The cache must not be used.
     Bypass,
 }
 
@@ -113,7 +111,6 @@ pub enum NotKept {
     /// The answer has notes about unreadable or downsampled samples, or may get such notes later without a change of its
     /// results.
     Notes,
-    /// The results take too large a part of the cache.
     Size,
 }
 
