@@ -22,7 +22,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// A text in the reason for the limit on chunks. After it come counts that differ from batch to batch.
+/// A text in the reason for the limit on chunks. Counts that differ between batches follow this text.
 pub const CHUNKS: &str = "(chunks_max): ";
 
 /// The part of a reason that is the same for all records refused by one limit.

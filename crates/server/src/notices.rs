@@ -1,6 +1,6 @@
 //! Logs warnings about lasting conditions:
 //!
-//! - New series are refused. At most one line a minute, with their number (a series counts each time it is sent) and the limit.
+//! - New series are refused. At most one line a minute has their number and the limit. A series counts each time it is sent.
 //! - A rule that reduces the precision of values matches counters. Counters stay exact. Each counter is reported once for
 //!   each rule.
 //! - A rule downsamples counters with an aggregate other than last and max. Rates over these counters are wrong. Each counter is

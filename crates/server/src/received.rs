@@ -21,8 +21,8 @@ fn service(labels: &Labels) -> &str {
 
 impl Received {
     /// Counts the records of a batch. `runs` are the lengths of runs of sample series, in the order of the batch. The series of
-    /// a run have equal labels except for the name. The labels of a run are read once, because labels are spread over memory:
-    /// with thousands of series per body, reading them is most of the cost.
+    /// a run have equal labels except for the name. The labels of a run are read once. Labels are spread over memory, so
+    /// reading them is most of the cost with thousands of series per body.
     pub fn of(batch: &Batch, runs: impl IntoIterator<Item = usize>) -> Self {
         let mut counts: HashMap<(&str, Kind), u64> = HashMap::new();
         let mut add = |labels, kind, count: usize| {

@@ -1,5 +1,5 @@
-//! Who sent a changing request that needs the role admin, changed tokens, logged in, or was refused? Appends one JSON object
-//! per line to `audit.log`.
+//! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token, each login,
+//! and each refusal.
 //!
 //! A line has no query string, no header and no body, so it never has the text of a token. When the file has reached its limit,
 //! it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.

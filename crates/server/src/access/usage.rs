@@ -111,7 +111,7 @@ impl Used {
     }
 }
 
-/// A session, which counts toward the limit of its token until this is dropped.
+/// A session. It counts toward the limit of its token until this value is dropped.
 #[derive(Debug)]
 pub struct Counted(Arc<Usage>);
 

@@ -115,7 +115,7 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Never shown: an older agent has no secret, so a client that knows its session id can send frames as this agent.
+    /// Never shown. An older agent has no secret, so a client with its session id can send frames as this agent.
     session: u128,
     /// The public id of the agent, which does not reveal the session id. It is the same for all connections of a session until
     /// the server restarts.

@@ -167,7 +167,7 @@ impl Control {
         self.table().rules.iter().cloned().collect()
     }
 
-    /// The number that stands for the id of a rule in answers to clients that must not learn how many rules there were.
+    /// The number that stands for the id of a rule in answers to clients that must not learn the number of rules.
     pub fn number_of(&self, id: u64) -> u64 {
         self.numbers.of(id)
     }

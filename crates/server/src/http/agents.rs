@@ -92,7 +92,7 @@ type Ids<'a> = (Option<u64>, &'a dyn Fn(u64) -> u64);
 fn agent_json(agent: &Agent, standing: Standing, ids: Ids<'_>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        // Not the session id: an older agent has no secret, so a client that knows its session id can send frames as this agent.
+        // Not the session id. An older agent has no secret, so a client with its session id can send frames as this agent.
         "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,

@@ -1,6 +1,6 @@
 //! Who sends this request? Checks the credentials of a request, and notes refusals and changes in the audit log.
 //!
-//! `crate::access` knows the tokens. Step before: `origin.rs` has checked the origin. Step after: the handler gets the
+//! `crate::access` holds the tokens. Step before: `origin.rs` has checked the origin. Step after: the handler gets the
 //! [`Access`].
 
 use std::convert::Infallible;
@@ -135,7 +135,7 @@ pub fn unauthorized(refusal: &Refusal) -> ApiError {
 /// Checks that a request with a cookie comes from the page. A page of another origin can send neither JSON nor `X-Tacho`.
 ///
 /// # Errors
-/// 403 if it does not.
+/// 403 if the request does not come from the page.
 fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
     if has_origin(headers) && (is_json(headers) || headers.contains_key(OWN_HEADER)) {
         return Ok(());

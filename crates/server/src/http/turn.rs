@@ -41,7 +41,7 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
-            // The cancellation is counted here, because the work may end before it checks whether it is cancelled.
+            // The cancellation is counted here, because the work may end before it checks for cancellation.
             self.cancelled.add(1);
             self.cancel.cancel();
         }

@@ -177,7 +177,7 @@ impl Table {
         self.forms.insert(key, Times { since, seen, kept: seen });
     }
 
-    /// Whether this form is known, and is the last that the service has defined of its type.
+    /// Whether the form is known, and was defined last among the forms of its type and service.
     fn is_newest(&self, key: &Key) -> bool {
         let Some(times) = self.forms.get(key) else { return false };
         let is_later = |(other, its): (&Key, &Times)| {

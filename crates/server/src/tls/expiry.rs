@@ -84,7 +84,7 @@ pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// Reports a certificate that expires soon or has expired once a day, and at the first check after another such certificate
+/// A certificate that expires soon or has expired is reported once a day, and at the first check after another such certificate
 /// replaces it.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);

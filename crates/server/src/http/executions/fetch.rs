@@ -73,7 +73,8 @@ pub async fn blocks(
     kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), None, &|_, _| true).await
 }
 
-/// Gets the summary of a chunk, or a text about a damaged one. Returns whether the summary replaces the blocks of the chunk.
+/// Gets the summary of a chunk, or a text about a damaged summary. Returns whether the summary replaces the blocks of the
+/// chunk.
 type Summing<'a> = &'a (dyn Fn(&Labels, Result<&CallSummary, String>) -> bool + Sync);
 
 #[derive(Default)]
