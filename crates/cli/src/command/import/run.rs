@@ -100,7 +100,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     }
 }
 
-/// Prints where the import resumes, and returns the checkpoint to resume from.
+/// Returns the checkpoint to resume from, and prints the position.
 fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
     let checkpoint = keeper.checkpoint();
     let checkpoint =
@@ -201,7 +201,6 @@ async fn drain(
     Ok(())
 }
 
-/// If the state of the import is kept in a file, adds the hint that the same command resumes the import.
 fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
