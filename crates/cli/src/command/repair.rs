@@ -96,7 +96,6 @@ fn print(repaired: &Repaired) {
     }
 }
 
-/// The kept findings that are a loss.
 fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
     findings.kept.iter().filter(|finding| finding.is_loss())
 }

@@ -37,7 +37,6 @@ enum Action {
     Revoke(Revoke),
 }
 
-/// The data directory of the server.
 #[derive(clap::Args)]
 struct Data {
     /// Data directory of the server [env: TACHO_DATA] [default: ./tacho-data]
@@ -174,7 +173,7 @@ impl Add {
     }
 }
 
-/// Parses a duration from now, or a time. Times in the past are refused, because such a token would never be accepted.
+/// Parses a duration from now, or a time. A token that expires in the past would never be accepted.
 fn expiry(text: &str, now: Timestamp) -> Result<String, Failure> {
     let wrong =
         || Failure::usage(format!("--expires {text:?} is not a time after now, such as 90d or 2027-01-31"));

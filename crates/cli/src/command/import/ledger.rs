@@ -13,8 +13,8 @@ pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Number of samples that are not later than every sample sent before them. The store keeps only the last sample of each
-    /// time, so such a sample may replace another.
+    /// Number of samples with the time of an earlier sample, or before it. Such a sample may replace another, because the store
+    /// keeps only the last sample of each time.
     pub late: u64,
 }
 

@@ -136,8 +136,8 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Ends the idle time of this run, and replaces an earlier state. Must be called before sending, because a piece may be stored
-    /// even if no response arrives.
+    /// Ends the idle time of this run, and replaces an earlier state. Must be called before sending, because a piece may be
+    /// stored even if no response arrives.
     pub fn sends(&mut self) -> Result<(), Failure> {
         let replaces = self.idle && self.earlier;
         self.idle = false;

@@ -127,7 +127,7 @@ impl From<Flags> for Settings {
             disk_reserve_bytes: flags.disk_reserve_bytes,
             stop_journal_bytes: flags.stop_journal_bytes,
             sweep_seconds: flags.sweep_seconds,
-            // Rules have no flags. Only the file has them.
+            // Only the file has rules.
             ..Self::default()
         }
     }
