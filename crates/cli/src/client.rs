@@ -38,7 +38,6 @@ pub struct Client {
     tls: Option<Tls>,
 }
 
-/// The address of a server.
 #[derive(Clone, Debug)]
 struct Target {
     /// `HOST:PORT`.
@@ -208,7 +207,6 @@ impl Client {
     }
 }
 
-/// A response that is still being received.
 pub struct Stream {
     target: Target,
     body: Incoming,

@@ -38,7 +38,6 @@ impl Failure {
         Self { message: message.to_string(), hint: None, code: Code::Partly }
     }
 
-    /// The exit code after a signal.
     pub const INTERRUPTED: i32 = Code::Interrupted as i32;
 
     pub fn interrupted(message: impl fmt::Display) -> Self {

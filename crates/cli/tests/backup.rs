@@ -257,7 +257,6 @@ fn wrong_places_are_refused_before_anything_is_written() {
         assert!(stderr.contains("is not a backup repository: it has no repository.json"), "{stderr}");
     }
     assert!(!at.exists());
-    // A restore.
     json(&["backup", "create", text(&data), text(&at)]);
     symlink(&at, place.path().join("also")).unwrap();
     for (inside, of) in [

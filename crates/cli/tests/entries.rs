@@ -23,7 +23,6 @@ fn server(dir: &tempfile::TempDir) -> Server {
     server
 }
 
-/// Percent-encodes a query string.
 fn escaped(question: &str) -> String {
     let odd = |c: char| matches!(c, '{' | '}' | '"' | ' ' | '\\' | '+' | '$' | '~');
     question.chars().map(|c| if odd(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() }).collect()

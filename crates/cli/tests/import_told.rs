@@ -196,7 +196,6 @@ fn exports_take_selectors_as_arguments_or_all_series() {
     let lines =
         "a value=1 1700000000000000000\nb value=2 1700000000000000000\nlog value=\"x\" 1700000000000000000";
     assert_eq!(place.server.post("/write", &[], lines.as_bytes()).status, 204);
-    // A series without a name.
     let nameless = place.file("nameless.jsonl", b"{\"job\":\"j\",\"time\":1700000000,\"value\":3}\n");
     let (code, _, stderr) = place.import(&[nameless.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{stderr}");

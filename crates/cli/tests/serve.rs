@@ -40,7 +40,6 @@ fn a_server_starts_responds_and_stops_with_exit_code_0() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// Names of the journals in a data directory.
 fn journals(data: &Path) -> Vec<String> {
     let names = std::fs::read_dir(data.join("journal")).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".journal")).collect()

@@ -31,7 +31,6 @@ struct Authority {
     file: PathBuf,
 }
 
-/// The files of a certificate and its key.
 struct Pair {
     cert: PathBuf,
     key: PathBuf,

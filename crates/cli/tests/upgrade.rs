@@ -160,7 +160,7 @@ fn a_directory_of_a_newer_version_is_refused_and_not_changed() {
     let original = place.path().join("original");
     filled::directory(&original);
     let journal = newest(&original, "journal", "journal");
-    // Compaction may have removed the first segment file, so the last one is changed.
+    // The driver may have removed the first segment file, so the last one is changed.
     let segment = newest(&original, "chunks", "segment");
     let changes: [(&[&str], &str, &Change); 5] = [
         (&[&journal], "journal has version 4, this program reads up to 3", &|bytes| {

@@ -53,7 +53,6 @@ pub fn server_url(flag: Option<&str>) -> String {
     flag.map(str::to_owned).or_else(server_of_environment).unwrap_or_else(|| SERVER_DEFAULT.to_owned())
 }
 
-/// A client of the server at [`server_url`].
 pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     let named = match flag {
         Some(_) => Named::Flag,
@@ -97,7 +96,6 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// `start` and `end` as parameters of a request, if given.
     pub fn params(&self) -> [(&'static str, Option<String>); 2] {
         [("start", self.start.map(seconds)), ("end", self.end.map(seconds))]
     }
@@ -136,7 +134,6 @@ pub fn now() -> i64 {
 }
 
 impl Range {
-    /// `start` and `end` as parameters of a request.
     pub fn params(self) -> [(&'static str, String); 2] {
         [("start", seconds(self.start)), ("end", seconds(self.end))]
     }
@@ -257,7 +254,6 @@ pub fn damage_hint(data: &Path) -> String {
     )
 }
 
-/// Limit on the services named in a hint.
 const SERVICES_NAMED_MAX: usize = 20;
 
 /// Called after an empty response. Fails if no call of `service` is recorded in the range, and names the recorded services.
@@ -330,7 +326,6 @@ pub fn at(ns: i64) -> String {
     format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
 }
 
-/// Prints the warnings and infos of a response to stderr.
 pub fn warn(answer: &Value) {
     for warning in list(answer, "warnings") {
         eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
@@ -364,7 +359,7 @@ pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }
 
-/// Parses a duration with its unit. Returns ns.
+/// A duration with its unit, in ns.
 ///
 /// # Errors
 /// When the text is a number without a unit, or not a duration above 0 and below 292 years.

@@ -19,7 +19,7 @@ const WINDOW_OVER_TIME: &str = "over time each point is one value: apply a funct
 
 /// Evaluate a PromQL query, at one moment or over time
 ///
-/// Evaluates at one moment, or over time with --range, --last, --start, --end, --step or --plot.
+/// --range, --last, --start, --end, --step or --plot evaluate the query over time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho query 'rate(tacho_records_received_total[1m])'

@@ -59,7 +59,6 @@ impl Java {
         output.is_ok_and(|output| output.status.success())
     }
 
-    /// Starts the program on a JDK of this version.
     pub fn start(&self, version: u32, options: &[&str], variables: &[(&str, &str)]) -> Program {
         self.start_as(None, version, options, variables)
     }

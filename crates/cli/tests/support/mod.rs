@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 /// Time limit for a server to stop, for each read of a response, and for [`wait_for`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Path of the binary under test.
 pub fn tacho() -> &'static str {
     env!("CARGO_BIN_EXE_tacho")
 }
@@ -170,7 +169,6 @@ fn listening(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((http.parse().ok()?, records.parse().ok()?))
 }
 
-/// Collects a stream until its end.
 fn collect(mut stderr: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let log = Arc::new(Mutex::new(String::new()));
     let writer = log.clone();
@@ -210,8 +208,7 @@ pub fn request(at: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)
     try_request(at, method, path, headers, body).expect("the server closes the connection without an answer")
 }
 
-/// Sends one request on a new connection. `None` if the server closes the connection without an answer: if there are too many, it
-/// closes connections without a request.
+/// Like [`request`]. `None` if the server closes the connection without an answer, as it may if there are too many connections.
 pub fn try_request(
     at: SocketAddr,
     method: &str,

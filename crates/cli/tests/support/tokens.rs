@@ -54,7 +54,6 @@ pub fn audit(data: &Path) -> String {
     std::fs::read_to_string(data.join("audit.log")).unwrap_or_default()
 }
 
-/// A connection of an agent.
 pub struct Agent {
     stream: TcpStream,
     decoder: FrameDecoder,
@@ -111,7 +110,6 @@ impl Agent {
     }
 }
 
-/// The code of an ERROR frame.
 pub fn code(frame: &ServerFrame) -> u64 {
     match frame {
         ServerFrame::Error { code, .. } => *code,

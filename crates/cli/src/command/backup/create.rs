@@ -123,7 +123,6 @@ fn check_apart(data: &Path, repository: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A snapshot of a running server.
 struct Snapshot {
     source: Source,
     lease: Lease,

@@ -44,7 +44,6 @@ pub struct Feed {
     pub read: Arc<AtomicU64>,
     /// Set to end the feed early.
     pub stop: Arc<AtomicBool>,
-    /// Minimum interval between checkpoints.
     pub checkpoint_every: Duration,
 }
 
@@ -173,7 +172,6 @@ pub fn other_files() -> Failure {
         .hint("--again starts from the beginning: samples are still stored once, entries twice")
 }
 
-/// The output file for broken rows.
 struct Rejects<'a> {
     to: Option<(&'a Path, File)>,
     bytes: u64,

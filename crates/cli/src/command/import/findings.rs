@@ -15,7 +15,7 @@ use super::early::{Counted, Early};
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
-/// Limit on the reported columns without numbers.
+/// Limit on the reported columns that have texts and no numbers.
 const COLUMNS_NAMED_MAX: usize = 20;
 /// Limit on the reported doubts about how files are read. The same limit applies to the doubts about whole files.
 const DOUBTS_NAMED_MAX: usize = 5;
@@ -116,7 +116,6 @@ impl Findings {
         self.named.extend(named);
     }
 
-    /// Prints to stderr.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");

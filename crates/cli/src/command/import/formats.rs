@@ -54,7 +54,6 @@ pub struct Learned {
     numbers: Option<(char, Option<char>)>,
 }
 
-/// An open file with its format.
 pub struct Opened {
     pub blocks: Box<dyn Blocks>,
     /// How the file is read, for a message.

@@ -34,7 +34,7 @@ pub struct Source {
     /// The file, for seeking. `None` if it is compressed or standard input.
     plain: Option<File>,
     read: Arc<AtomicU64>,
-    /// Checksum of the first bytes.
+    /// Checksum of the first [`STRETCH_BYTES`].
     head: u64,
     /// The last bytes that were returned or skipped, for [`Source::check`].
     tail: Vec<u8>,

@@ -40,11 +40,9 @@ pub struct State {
     /// Records of these pieces that the store refused, and the reasons.
     #[serde(default)]
     pub refused: Refused,
-    /// Whether the import is complete.
     pub done: bool,
 }
 
-/// Records that the store refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     pub records: u64,
