@@ -28,8 +28,6 @@ pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
 pub struct Tls(TlsConnector);
 
 impl Tls {
-    /// Reads the files that the environment names.
-    ///
     /// # Errors
     /// When a file cannot be used, or only one of certificate and key is named; the message names the variables. When the
     /// system has no authorities, although its authorities are needed.

@@ -339,22 +339,22 @@ pub fn print_json(value: &Value) {
     println!("{value:#}");
 }
 
-/// A list of the response. Empty if absent.
+/// Empty if absent.
 pub fn list<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
     answer[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text of the response. Empty if absent.
+/// Empty if absent.
 pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("")
 }
 
-/// A whole number of the response. 0 if absent.
+/// 0 if absent.
 pub fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(0)
 }
 
-/// A number of the response that may be NaN or infinite. 0 if absent.
+/// 0 if absent. May be NaN or infinite.
 pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }

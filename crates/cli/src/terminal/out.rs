@@ -38,7 +38,7 @@ pub fn to_stdout(text: fmt::Arguments<'_>) {
     written.unwrap_or_else(note);
 }
 
-/// Writes if possible. Errors are ignored, because they cannot be reported.
+/// Errors are ignored, because they cannot be reported.
 pub fn to_stderr(text: fmt::Arguments<'_>) {
     if cfg!(test) {
         return std::eprint!("{text}");

@@ -21,7 +21,6 @@ const TOKEN_FILE: &str = "token_file";
 /// The values of settings as text, by key.
 pub(super) type Settings = BTreeMap<String, String>;
 
-/// Parses `KEY=VALUE` of the command line.
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("give KEY=VALUE, for example service=shop")?;
     check(key)?;
@@ -149,7 +148,6 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The environment variable that overrides a setting.
 fn variable(key: &str) -> String {
     format!("TACHO_{}", key.to_ascii_uppercase())
 }

@@ -12,7 +12,6 @@ use crate::signal;
 /// The message of the error that ends work after a signal.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// Whether the work should end.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 

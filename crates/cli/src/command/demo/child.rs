@@ -29,7 +29,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `program`. Its stderr goes to the file `log`.
+    /// Stderr of the program goes to the file `log`.
     pub fn start<S: AsRef<std::ffi::OsStr>>(
         name: &'static str,
         program: &Path,

@@ -32,7 +32,7 @@ pub struct Findings {
     dropped: f64,
 }
 
-/// Waits until no more executions arrive, at most half a minute, makes the server flush, and queries the results.
+/// Waits for the last executions ([`settle`]), makes the server flush, and queries the results.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
     let client = Client::new(http, Named::Default, None)?;
     let received = settle(&client).await?;

@@ -25,7 +25,6 @@ pub const STRETCH_BYTES: usize = 4 << 10;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Name of standard input on the command line.
 const STDIN: &str = "-";
 
 pub struct Source {

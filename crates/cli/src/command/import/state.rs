@@ -142,7 +142,6 @@ impl Keeper {
         if replaces { self.save() } else { Ok(()) }
     }
 
-    /// Deletes the state file if this run began with a new state and has sent nothing.
     pub fn forget_if_idle(&self) {
         if let Some(path) = self.path.as_ref().filter(|_| self.idle && !self.earlier) {
             // A file that cannot be deleted is harmless.

@@ -42,7 +42,6 @@ impl Limits {
     }
 }
 
-/// A measured candidate.
 pub struct Trial {
     pub candidate: Candidate,
     /// Name of the set of codecs.
