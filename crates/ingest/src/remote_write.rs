@@ -41,7 +41,6 @@ const LABEL: u64 = 1;
 const SAMPLE: u64 = 2;
 const HISTOGRAM: u64 = 4;
 
-/// A decoded request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
@@ -83,7 +82,7 @@ pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
 pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) -> Result<Decoded, Error> {
     let message = decompress(body, bytes_max)?;
     let decoded = decode_message(&message, Known::new(&mut *finder));
-    // The samples of a series that became known in the middle of the message are in both parts, in the wrong order.
+    // If a series became known in the middle of the message, its samples are in both parts, in the wrong order.
     let is_known = finder.has_changed()
         && decoded.as_ref().is_ok_and(|decoded| {
             !decoded.known.is_empty()
@@ -91,7 +90,7 @@ pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) 
         });
     finder.release();
     if is_known {
-        // Before, not after, because the memory for one is reserved.
+        // Frees this result first, because memory is reserved for only one.
         drop(decoded);
         return decode_message(&message, Known::default());
     }
@@ -390,7 +389,7 @@ mod tests {
         histogram.histograms.push(vec![8, 1]);
         let all = vec![up(), down(&[(1, 1.0)]), up(), down(&[])];
         assert_eq!(read(all, &mut list), (vec![(0, 4)], "down".to_owned()));
-        // After a known series that needs a closer look, all series have labels.
+        // After a known series with a histogram, all series have labels.
         let all = vec![up(), histogram, up(), down(&[(1, 1.0)])];
         assert_eq!(read(all, &mut list), (vec![(0, 2)], "up{job=\"a\"} down".to_owned()));
         let late = series(&[("__name__", "up"), ("job", "a")], &[(i64::MAX, 1.0), (3, 1.0)]);

@@ -426,7 +426,6 @@ fn exposition(shape: &Shape) -> Vec<u8> {
     })
 }
 
-/// Writes a header and rows.
 fn table(shape: &Shape) -> Vec<u8> {
     let [long, columns, name_bytes, cell_bytes, broken, _] = *shape;
     let (is_long, columns) = (long % 2 == 0, columns.min(4_000));

@@ -19,7 +19,6 @@ pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str(",value\n");
 }
 
-/// The column in which a label is written.
 pub(super) fn column(label: &str) -> String {
     let known = [&TIME_NAMES[..], &SERIES_NAMES, &VALUE_NAMES];
     let clashes = known.iter().any(|known| is_one_of(label, known)) || label.starts_with(LABEL);

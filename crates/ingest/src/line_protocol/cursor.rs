@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a backslash and the byte after it.
+    /// Consumes a backslash, and the byte after it unless it is a line feed.
     fn skip_escaped(&mut self) {
         self.at += 1;
         if self.peek().is_some_and(|byte| byte != b'\n') {

@@ -27,7 +27,6 @@ pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
 pub(super) type SeriesIndex = u32;
 
-/// All heads and series that are remembered.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     heads: Vec<Head>,
@@ -47,7 +46,7 @@ pub(super) struct SeriesTable {
     scratch: Vec<u8>,
 }
 
-/// The state before the current line, which is needed to undo the line, and what the line has taken so far.
+/// The state before the current line, which undoes the line, and the memory that the line has taken so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
@@ -154,7 +153,6 @@ impl SeriesTable {
         &mut self.budget
     }
 
-    /// Reads the head of a line.
     pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
         let (heads, series) = (self.heads.len(), self.series.len());
         let (bytes, head_at) = (self.bytes, cursor.at());
@@ -348,7 +346,6 @@ fn index_of(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// A head, read from its bytes.
 struct ReadHead<'a> {
     measurement: Cow<'a, str>,
     tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -367,7 +364,7 @@ impl ReadHead<'_> {
         self.tags.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The tags as labels, kept for further series of the head. They are an error, for example, if two have the same name.
+    /// The tags as labels, kept for further series of the head. An error if, for example, two tags have the same name.
     fn shared(&self, kept: &mut Option<Arc<Labels>>) -> Result<Arc<Labels>, LabelError> {
         if let Some(kept) = kept {
             return Ok(kept.clone());

@@ -59,7 +59,6 @@ impl Type {
     }
 }
 
-/// Types by metric.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Types(HashMap<String, Type>);
 

@@ -12,7 +12,6 @@ use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 const SHOWN_BYTES: usize = 256;
 const DAY_NS: i128 = 86_400_000_000_000;
 
-/// Reads the cells of the column with times.
 pub struct Times {
     kind: Kind,
     /// The unit of numbers.

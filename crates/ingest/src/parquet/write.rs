@@ -26,7 +26,6 @@ const GROUP_ROWS_MIN: usize = 1 << 10;
 /// A row group is written as soon as the bodies of its entries have this many bytes.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
-/// Writes samples or entries.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
     /// Labels that have a column; the first label is the name.
@@ -105,7 +104,6 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes a row group with the rows that are in memory.
     fn group(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         let times: Vec<i64> = match self.kind {
