@@ -27,7 +27,6 @@ pub struct End {
     pub bytes: u64,
 }
 
-/// Result of reading the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The last intact record.
@@ -87,7 +86,6 @@ impl Known {
     }
 }
 
-/// The open file.
 #[derive(Default)]
 pub struct Writer {
     /// `None` before the first record, and after a failed append.
@@ -112,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// Replaces the file by one with this record. The bytes are durable on return, the name is not.
+    /// Replaces the file with a file that has only this record. The bytes are durable on return, the name is not.
     pub fn begin(&mut self, disk: &dyn Disk, directory: &Path, end: End) -> io::Result<()> {
         let (path, new) = (directory.join(FILE), directory.join(format!("{FILE}.new")));
         self.file = None;

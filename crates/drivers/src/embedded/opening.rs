@@ -95,8 +95,8 @@ impl Segments {
     }
 
     /// Copies the end that [`Self::cut_torn`] will cut off to the quarantine, if an operator permits missing parts. Must precede
-    /// all other changes of the directory: only the old `END` and manifest show that the end was acknowledged. Both are replaced
-    /// later, and a start after a crash must then find the copy.
+    /// all other changes of the directory, because only the old `END` and the old manifest show that the end was acknowledged. Both
+    /// are replaced later. A start after a crash must then find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
         let known = self.manifest.files.get(&number);
@@ -121,8 +121,8 @@ impl Segments {
         }
     }
 
-    /// Adds the quarantined files to the manifest, and removes from it those that an operator has taken out of the quarantine.
-    /// Deletes that hide rows of a quarantined file are kept until the file is taken out.
+    /// Adds the quarantined files to the manifest. Removes from the manifest the files that an operator has taken out of the
+    /// quarantine. Deletes that hide rows of a quarantined file are kept until the file is taken out.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();

@@ -26,7 +26,6 @@ use super::scan::entry_of;
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 
-/// The growing segment.
 pub struct Active {
     pub number: u32,
     pub path: PathBuf,
@@ -56,7 +55,6 @@ pub struct Segments {
     pub(super) active: Option<Active>,
     /// States the synced bytes of the growing segment.
     pub(super) end: end::Writer,
-    /// Known damage, by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
     /// Bytes that were cut off when the directory was opened.
     pub(super) torn_bytes: u64,
@@ -71,10 +69,8 @@ pub struct Written {
     pub offsets: Vec<u32>,
 }
 
-/// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A caller puts rows.
     Put,
     /// The write helps to free space, so it may use the reserve.
     Freeing,
@@ -306,7 +302,6 @@ impl Segments {
         self.manifest.next.saturating_sub(1)
     }
 
-    /// The number of the growing segment.
     pub fn growing(&self) -> Option<u32> {
         self.active.as_ref().map(|active| active.number)
     }
@@ -353,7 +348,6 @@ impl Segments {
         self.refill_reserve();
     }
 
-    /// All files in the manifest.
     pub const fn known(&self) -> &BTreeMap<u32, Known> {
         &self.manifest.files
     }
