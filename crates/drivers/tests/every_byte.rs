@@ -148,8 +148,8 @@ async fn a_flipped_bit_loses_only_its_row() {
 type History = Vec<Vec<(u32, Bytes)>>;
 
 /// Puts, replaces and deletes rows and frees space, one operation for each of the `steps`. Stops when an operation fails.
-/// Returns whether none failed. If a put or a delete failed, the last two states in `history` are the acknowledged state and
-/// the requested state.
+/// Returns whether all operations succeeded. If a put or a delete failed, the last two states in `history` are the acknowledged
+/// state and the requested state.
 async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bool {
     let mut model: BTreeMap<u32, Bytes> = history.last().cloned().unwrap_or_default().into_iter().collect();
     for step in steps {

@@ -1,6 +1,6 @@
 //! If the end of the growing segment was cut off after its rows were acknowledged, each start reports the missing bytes, even if
-//! the first start was stopped by a crash. If a crash left a torn end, no bytes are reported as missing; this is tested with
-//! each state in which a power failure can leave the file `END`.
+//! a crash stopped the first start. If a crash left a torn end, no bytes are reported as missing. The tests use each state in
+//! which a power failure can leave the file `END`.
 
 mod common;
 

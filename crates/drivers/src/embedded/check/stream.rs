@@ -13,7 +13,7 @@ use super::super::format::{
 };
 use super::super::scan::entry_of;
 
-/// Number of bytes read at a time. A longer row is read at once.
+/// Number of bytes that are read at a time. A longer row is read in one piece.
 const PART_BYTES: usize = 1 << 20;
 
 /// The parts of a file, as offsets.
@@ -31,7 +31,7 @@ pub struct Extent {
 pub enum Walked {
     /// All checksums match. Contains the CRC-32C of the bytes up to [`Extent::end`].
     Sound(u32),
-    /// The bytes at this offset are not the expected ones. The rows before the offset were handed out.
+    /// The bytes at this offset differ from the expected bytes. The rows before the offset were handed out.
     Stopped { at: u64 },
 }
 
