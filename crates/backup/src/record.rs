@@ -82,7 +82,6 @@ impl fmt::Debug for Id {
     }
 }
 
-/// One backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -105,7 +104,6 @@ pub struct Record {
     pub files: Vec<SavedFile>,
 }
 
-/// A file in a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFile {
@@ -128,7 +126,6 @@ struct Version {
 }
 
 impl Record {
-    /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
