@@ -49,8 +49,8 @@ struct State {
     trace: bool,
 }
 
-/// Limit on the operations of one seed, including reads. It ends a seed with a task that never rests: the paused clock then
-/// stands still, so the limit on time is never reached.
+/// Limit on the operations of one seed, including reads. It ends a seed with a task that never rests. The paused clock does not
+/// advance then, so the limit on time is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every change of the disk after the machine has stopped.
@@ -85,12 +85,10 @@ impl SimulatedDisk {
         self.state().faults = faults;
     }
 
-    /// Limits the bytes of all files.
     pub fn set_capacity(&self, bytes: u64) {
         self.state().capacity = bytes;
     }
 
-    /// Bytes of all files.
     pub fn used(&self) -> u64 {
         self.state().used()
     }
@@ -110,7 +108,6 @@ impl SimulatedDisk {
         state.operations + state.reads > OPERATIONS_MAX
     }
 
-    /// Waits until the machine stops.
     pub async fn stop(&self) {
         let mut stopped = self.state().stopped.subscribe();
         let _ = stopped.wait_for(|stopped| *stopped).await;
@@ -286,7 +283,6 @@ impl State {
         }
     }
 
-    /// Syncs a file by its id.
     fn sync(&mut self, id: u64, path: &Path) -> io::Result<()> {
         let outcome = self.begin("sync", path);
         let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
