@@ -64,7 +64,7 @@ struct File {
     /// Whether some values contain rows. If the row around such a value is damaged, the rows in the value may be read as rows of
     /// the file.
     nested: bool,
-    /// Number of flipped bits; many if there is other damage.
+    /// Number of flipped bits. Other damage counts as [`MANY`].
     flips: usize,
 }
 
@@ -301,8 +301,8 @@ fn start(file: &File, manifest: u8) {
     }
 }
 
-/// Depending on `kind`, writes a manifest that names the file, or `MANIFEST.lost` (which permits a start without a manifest), or
-/// nothing.
+/// Depending on `kind`, writes a manifest that names the file, or `MANIFEST.lost`, or nothing. `MANIFEST.lost` permits a start
+/// without a manifest.
 fn write_manifest(path: &Path, file: &File, kind: u8) {
     let length = file.bytes.len() as u64;
     let known = match kind % 8 {
