@@ -7,6 +7,7 @@
 //! `value` holds every number as a double, for other programs. Integers are also in `value_i64` or `value_u64`.
 //! Tachograph reads integers from these columns, so that no bit is lost. A label that has one of the seven fixed names
 //! above, or begins with `label_`, gets the prefix `label_`.
+//!
 //! This file and `plan.rs` use each other. `plan.rs` first asks this file whether a file has the layout of Tachograph.
 //! If so, this file returns the plan.
 
