@@ -44,7 +44,7 @@ const HISTOGRAM: u64 = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
-    /// Samples of series that the store knows. They arrived before those of the batch, if a series has both.
+    /// Samples of series that the store knows. If a series also has samples in `batch`, the samples in `known` arrived first.
     pub known: KnownSamples,
     /// The spelling of each series of the batch. Empty if the store was not asked for the series.
     pub spellings: Vec<Spelling>,

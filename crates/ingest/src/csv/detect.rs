@@ -215,7 +215,7 @@ fn delimiter(head: &[u8]) -> u8 {
         if header < 2 { 0 } else { 1 + counts.filter(|count| *count == header).count() }
     };
     let counts = DELIMITERS.map(|delimiter| (even(&delimiter), delimiter));
-    // Of equal counts, `max_by_key` returns the last. The reversed order makes it the first delimiter of the list.
+    // Of equal counts, `max_by_key` returns the last. Because of `rev`, this is the first delimiter of the list.
     counts
         .into_iter()
         .rev()

@@ -28,7 +28,7 @@ pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
     }
 }
 
-/// Refuses two columns with the same name: they would become one series, or one label.
+/// Refuses two columns with the same name, because they would become one series, or one label.
 pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, name) in (1..).zip(header).filter(|(_, name)| !name.is_empty()) {

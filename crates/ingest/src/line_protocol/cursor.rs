@@ -93,7 +93,6 @@ impl<'a> Cursor<'a> {
         self.line_at = self.at;
     }
 
-    /// Moves to the end of the line.
     pub(super) fn skip_line(&mut self) {
         self.skip(|byte| byte != b'\n');
     }

@@ -91,7 +91,6 @@ impl<'f> KnownLines<'f> {
         }
     }
 
-    /// The samples of all lines that were taken.
     pub(super) fn into_samples(mut self) -> KnownSamples {
         self.end();
         self.samples
@@ -104,7 +103,6 @@ mod tests {
     use super::*;
     use crate::listed::List;
 
-    /// A list that knows these fields of heads.
     fn list(all: &[(&str, &str)]) -> List {
         List::new(|keys| {
             all.iter().map(|(head, key)| keys.head(head.as_bytes()).field(key.as_bytes())).collect()

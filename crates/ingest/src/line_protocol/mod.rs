@@ -115,7 +115,7 @@ impl FromStr for Precision {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
-    /// Samples of series that the store knows. They arrived before those of the batch, if a series has both.
+    /// Samples of series that the store knows. If a series also has samples in `batch`, the samples in `known` arrived first.
     pub known: KnownSamples,
     /// The spelling of each series of samples of the batch. Empty if the store was not asked for the series.
     pub spellings: Vec<Spelling>,
@@ -134,7 +134,7 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
 /// series. If the memory exceeds the limit after a body, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
-/// A decoder that discards its heads after some lines asks the store for the series of this many times as many lines. Then it
+/// If a decoder discards its heads after `n` lines, it asks the store for the series of the next `ASKED_LINES * n` lines. Then it
 /// stops asking, because a few remembered heads take less time than the store.
 const ASKED_LINES: u64 = 64;
 
@@ -278,7 +278,6 @@ impl Decoder {
     }
 }
 
-/// Reads the time at the end of a line; `None` if the line has no time.
 #[inline]
 fn read_time(cursor: &mut Cursor<'_>, precision: Precision) -> Result<Option<Timestamp>, Fault> {
     let Some((time, at)) = cursor.time()? else { return Ok(None) };

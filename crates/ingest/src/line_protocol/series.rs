@@ -52,7 +52,6 @@ struct LineBegan {
     heads: usize,
     series: usize,
     bytes: usize,
-    /// Memory that the line took from the budget.
     taken: usize,
     /// Bytes of the labels of the line's new series. Shared labels are counted for each series.
     labels_bytes: usize,
@@ -197,7 +196,6 @@ impl SeriesTable {
         xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Takes memory for the current line from the budget.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
         self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
@@ -352,7 +350,6 @@ struct ReadHead<'a> {
 }
 
 impl ReadHead<'_> {
-    /// The name of the series of a field.
     fn name(&self, field: &str) -> Cow<'_, str> {
         if field == VALUE {
             return (&*self.measurement).into();

@@ -36,7 +36,6 @@ impl Type {
         })
     }
 
-    /// Allowed suffixes of the names of samples.
     const fn suffixes(self, exposition: Exposition) -> &'static [&'static str] {
         match (self, exposition) {
             (Self::Counter, Exposition::OpenMetrics) => &["_total", "_created"],

@@ -198,7 +198,6 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// Returns the next rows; `None` at the end.
     pub fn next_rows(&mut self) -> Option<Rows> {
         while self.place.group < self.file.num_row_groups() {
             match unwound(|| self.read()).unwrap_or_else(|reason| Err(Fault { column: None, reason })) {

@@ -93,7 +93,7 @@ impl Plan {
     }
 }
 
-/// Refuses two columns with the same name: they would become one series, or one label.
+/// Refuses two columns with the same name, because they would become one series, or one label.
 fn check_names(columns: &[Column]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, column) in (1..).zip(columns) {

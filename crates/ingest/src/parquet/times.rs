@@ -14,11 +14,9 @@ const DAY_NS: i128 = 86_400_000_000_000;
 
 pub struct Times {
     kind: Kind,
-    /// The unit of numbers.
     unit: Unit,
     /// Reads texts, and converts local times to UTC.
     reader: TimeReader,
-    /// The format of numbers or texts.
     format: TimeFormat,
 }
 

@@ -171,8 +171,8 @@ pub struct Welcome {
     pub features: u64,
 }
 
-/// One record was refused; the other records of its frame were kept. With `record` 0 it can also mean that the store refused the
-/// whole frame, or its new series above a limit.
+/// One record was refused; the other records of its frame were kept. If `record` is 0, the store may have refused the whole
+/// frame, or its new series above a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.
