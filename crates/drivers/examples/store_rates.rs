@@ -195,7 +195,7 @@ fn series_labels(number: usize) -> Arc<Labels> {
     Arc::new(Labels::new(labels).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// 500 segments with the same eight calls, each nested in the one before.
+/// 500 segments with the same eight calls, each nested in the previous call.
 fn execution_batch(first: u64) -> Batch {
     let operation =
         |n| Operation { kind: OperationKind::Method, name: format!("com.shop.Board.method{n}()").into() };

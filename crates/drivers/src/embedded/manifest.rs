@@ -100,7 +100,6 @@ impl Manifest {
         text.into_bytes()
     }
 
-    ///
     /// # Errors
     /// `Version` for a newer version; `Corrupt` for any other bytes that [`Self::write`] did not write.
     pub fn decode(bytes: &[u8]) -> Result<Self> {

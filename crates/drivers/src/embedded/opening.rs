@@ -110,7 +110,7 @@ impl Segments {
         }
     }
 
-    /// Removes `END`, because an operator permits that the end that it states is missing.
+    /// Removes `END`, because an operator permits the loss of the end that `END` states.
     fn forget_end(&self) -> Result<()> {
         let path = self.directory.join(end::FILE);
         match self.disk.remove(&path) {
@@ -151,7 +151,7 @@ impl Segments {
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
-        // The previous process may have ended before a sync, or after a failed one. Rows that are read from now on, and the
+        // The previous process may have ended before a sync, or after a failed sync. Rows that are read from now on, and the
         // length in the manifest, must survive a power failure.
         let unproven = match &loaded {
             Loaded::Scanned(scanned) => Some(scanned.proven),
@@ -258,8 +258,8 @@ impl Segments {
         }
     }
 
-    /// Removes a file that is too short for a row. The manifest is written before, because a manifest that names a missing
-    /// file is refused. If that fails, the file stays, and the next start removes it.
+    /// Removes a file that is too short for a row. The manifest is written first, because a manifest that names a missing file
+    /// is refused. If the write fails, the file stays, and the next start removes it.
     fn remove_unfinished(&mut self, number: u32, path: &Path) -> Result<()> {
         if let Some(known) = self.manifest.files.remove(&number)
             && let Err(error) = self.write_manifest(Purpose::Freeing)
@@ -313,7 +313,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Moves an unreadable file to the quarantine. If that fails, the file stays in place and is not read.
+    /// Moves an unreadable file to the quarantine. If the move fails, the file stays in place and is not read.
     pub(super) fn set_aside(&mut self, number: u32) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         self.manifest.files.insert(number, known);
@@ -325,7 +325,7 @@ impl Segments {
         }
     }
 
-    /// Deletes a file that is marked as removed in the manifest. If that fails, the next open retries it. Until then,
+    /// Deletes a file that is marked as removed in the manifest. If the removal fails, the next open retries it. Until then,
     /// deletes that hide its rows are kept.
     pub(super) fn unlink(&mut self, number: u32) {
         let path = file_path(&self.directory, number);

@@ -145,7 +145,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
         });
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
-            // A server removed it, or it is a directory or another object with the name of a segment.
+            // A server removed the file, or a directory or another object has the name of a segment.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {}
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
