@@ -14,7 +14,7 @@ use crate::record::{Id, Record, SavedFile, VERSION};
 use crate::repository::{Lock, Repository, Work};
 use crate::source::{Facts, OpenFile, Source};
 
-/// The machine and the data directory that are backed up, and the program that does it.
+/// The machine and the data directory that are backed up, and the program that makes the backup.
 #[derive(Clone, Debug)]
 pub struct Host {
     pub name: String,

@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 pub const FILES_MAX: usize = 100_000;
 /// Limit on the bytes of a record. `FILES_MAX` files with the longest names need less.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
-/// Limit on the bytes of one file. Segment files and journals stay far below it.
+/// Limit on the bytes of one file. Segment files and journals are far smaller.
 pub const FILE_BYTES_MAX: u64 = 1 << 40;
 /// Limit on the characters of an id, and of the last part of a file name.
 const NAME_MAX: usize = 128;

@@ -5,7 +5,7 @@
 //!   backups/ID                 one record for each backup
 //!   objects/ab/ab12..          bytes of a file, under their SHA-256
 //! ```
-//! A [`Place`] keeps the files. Names that it lists may be of any form; this module accepts only those above.
+//! A [`Place`] keeps the files. It may list names of any form; this module accepts only the names above.
 
 mod directory;
 #[cfg(feature = "s3")]
@@ -320,7 +320,7 @@ impl Repository {
         self.put(&record_name(&record.id), &record.encode()?)
     }
 
-    /// Removes records, and makes that durable.
+    /// Removes records durably.
     pub fn remove_records<'a>(&self, ids: impl IntoIterator<Item = &'a Id>) -> Result<()> {
         for id in ids {
             self.place.remove(&record_name(id))?;

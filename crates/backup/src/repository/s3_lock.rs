@@ -2,7 +2,7 @@
 //!
 //! Other processes remove a lock that is older than [`LEASE`], and may then remove objects. A process that was suspended for
 //! longer must not continue. So it checks the time since its last renewal, by a clock that also advances while the machine
-//! sleeps, and never writes a lock again that has expired or was removed.
+//! sleeps. It never renews a lock that has expired or was removed.
 //!
 //! ```text
 //!     0 s   the lock is written, and again every 60 s
@@ -28,7 +28,7 @@ pub const LOCKS: &str = "locks";
 const LEASE: Duration = Duration::from_secs(600);
 /// Pause between two renewals, and limit on the time of each request that writes, renews or removes the lock.
 const RENEWAL: Duration = Duration::from_secs(60);
-/// A process uses its lock for this long after the last renewal.
+/// A process uses its lock for at most this long after the last renewal.
 const USE_MAX: Duration = Duration::from_secs(400);
 const _: () = assert!(USE_MAX.as_secs() + ANSWER_TIME_MAX.as_secs() < LEASE.as_secs());
 
@@ -134,7 +134,7 @@ impl S3 {
         Ok(Box::new(held))
     }
 
-    /// Checks that the lock has not expired, and that no other process has removed it. The time alone does not prove it, because
+    /// Checks that the lock has not expired, and that no other process has removed it. The time alone does not prove this, because
     /// the clock of a paused virtual machine may stop.
     ///
     /// # Errors
