@@ -80,7 +80,7 @@ impl fmt::Display for Totals {
     }
 }
 
-/// A promise that the store broke.
+/// A guarantee that the store did not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     Lost {

@@ -86,7 +86,7 @@ impl File {
         }
     }
 
-    /// A power failure. Any dirty sector may be on the medium, and any length between the old and the new one.
+    /// A power failure. Any dirty sector may be on the medium, and any length between the old and the new length.
     pub fn lose_unsynced(&mut self, random: &mut Random) {
         let dirty = std::mem::take(&mut self.dirty);
         let (old, new) = (self.stable.len(), self.seen.len());

@@ -1,4 +1,4 @@
-//! A disk that forgets: a file system in memory with faults and power failures, all determined by a seed.
+//! A simulated disk: a file system in memory with faults and power failures, all determined by a seed.
 //!
 //! Each file has the bytes that programs see and the bytes that would survive a power failure (`file.rs`). Each directory
 //! has the names that programs see and the names that would survive (`names.rs`). `fault.rs` decides which operations fail.
@@ -93,7 +93,7 @@ impl SimulatedDisk {
         self.state().used()
     }
 
-    /// Stops the machine during the operation after this many others. This operation may take effect in part.
+    /// Stops the machine during an operation, after this many other operations. The operation may take effect in part.
     pub fn stop_after(&self, operations: Option<u64>) {
         self.state().operations_left = operations;
     }
