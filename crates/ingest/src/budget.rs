@@ -1,8 +1,8 @@
 //! How much memory may the records of one body take?
 //!
-//! A body of a few kilobytes can expand to records of gigabytes, because each field repeats all tags of its line, or
-//! because many ids refer to a long text of the dictionary. Therefore each decoder of request bodies or frames
-//! reserves memory before it allocates, and refuses records that exceed the budget:
+//! A body of a few kilobytes can expand to records of gigabytes: each field repeats all tags of its line, and many ids can
+//! refer to one long text of the dictionary. Therefore each decoder of request bodies or frames reserves memory before it
+//! allocates, and refuses records that exceed the budget:
 //!
 //! ```text
 //!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body

@@ -9,9 +9,9 @@
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```
 //!
-//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built, and at
-//! most [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory. If the store knows the series
-//! by the bytes of its labels ([`FindSeries`]), no labels are made.
+//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built. At most
+//! [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory. If the store knows the series by
+//! the bytes of its labels ([`FindSeries`]), no labels are made.
 //! Step before: `server/src/http/`. Step after: the store takes the batch.
 
 mod known;

@@ -1,7 +1,7 @@
 //! Is the memory for reading a Parquet file limited? Tests the worst file that a search finds.
 //!
-//! Files are built byte by byte, so that they can have contents that no writer produces: a small page that claims to
-//! decompress to a gigabyte, or to hold billions of values or lengths. This is the only test in its process.
+//! Files are built byte by byte, so that they can have contents that no writer produces. For example, a small page states that
+//! it has billions of values. This is the only test in its process.
 
 #[path = "support/climb.rs"]
 mod climb;

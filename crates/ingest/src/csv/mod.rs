@@ -381,8 +381,8 @@ impl Slots {
 /// From 2^53 on, some whole numbers are not exact as a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Keeps a whole number from 2^53 on as an integer if it has only digits and a sign and fits into 64 bits, because a float may
-/// round it.
+/// Keeps a whole number from 2^53 on as an integer, because a float may round it. The cell must have only digits and a sign, and
+/// the number must fit into 64 bits.
 fn exact(value: f64, cell: &str) -> Value {
     if value.abs() < EXACT_MAX || !value.is_finite() {
         return Value::F64(value);

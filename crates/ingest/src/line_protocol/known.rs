@@ -109,7 +109,6 @@ mod tests {
         })
     }
 
-    /// Decodes with a decoder that asks `list` for series.
     fn decode(lines: &str, list: &mut List) -> Decoded {
         let mut decoder = Decoder { asked: 100, ..Decoder::default() };
         decoder.decode_known(lines.as_bytes(), Precision::Nanoseconds, 99, list)

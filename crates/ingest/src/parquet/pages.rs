@@ -17,8 +17,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_head::{Head, Kind, pass_deltas};
 use crate::reader::Reader;
 
-/// Limit in bytes on the pages of all columns that are read together. 64 columns with pages and dictionaries of one
-/// MiB, the size that most writers use, take half of the limit. Pages of DuckDB have up to 100 MB.
+/// Limit in bytes on the pages of all columns that are read together. Most writers use pages and dictionaries of one MiB. With
+/// this size, 64 columns take half of the limit. Pages of DuckDB have up to 100 MB.
 pub const PAGES_BYTES_MAX: usize = 256 << 20;
 /// Bytes that are read for a head in the first attempt. Each further attempt reads 16 times as many bytes. An attempt with
 /// at least the second number of bytes is the last. A head may contain the smallest and the largest value of its page.

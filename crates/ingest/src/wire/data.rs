@@ -68,8 +68,7 @@ impl Sequence {
     }
 
     /// Takes the number of the next frame, and decides how to handle the frame. The first frame may have any number up to
-    /// [`SEQ_FIRST_MAX`], because the session may be old, and the server may have lost its state or run on an older copy of its
-    /// data.
+    /// [`SEQ_FIRST_MAX`]: the session may be old, and the server may have lost its state.
     ///
     /// # Errors
     /// `Number` for a number that is too far above the last number.
