@@ -1,6 +1,8 @@
-//! Flips one bit in each byte of the segments and manifests of a small directory: only the row with this byte may be lost, no
-//! file may be deleted, and damage that the start reads must be reported. Ends the process at each operation: no acknowledged
-//! row may be lost. Copies the directory while it changes: the copy must be complete or refused.
+//! Tests a small directory in three ways:
+//! - Flips one bit in each byte of the segments and manifests. Only the row with this byte may be lost. No file may be deleted.
+//!   Damage that the start reads must be reported.
+//! - Ends the process at each operation. No acknowledged row may be lost.
+//! - Copies the directory while it changes. The copy must be complete or refused.
 
 mod common;
 

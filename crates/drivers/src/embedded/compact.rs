@@ -219,9 +219,9 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment after its intact rows were copied. The segment is kept if damaged rows of it are still needed, or if
-    /// some of its rows are unknown, because no other file has bytes of these rows. Damaged rows that are needed stay in the
-    /// index, so that reads report them.
+    /// Removes a segment after its intact rows were copied. The segment is kept if some of its damaged rows are still needed or
+    /// some of its rows are unknown. No other file has bytes of these rows. Damaged rows that are needed stay in the index, so
+    /// that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);

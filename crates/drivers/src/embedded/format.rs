@@ -134,8 +134,8 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     }
 }
 
-/// Whether the bytes are a row in which only one of the three lengths is damaged: the checksum is correct after this length
-/// is replaced with the length that follows from the number of bytes.
+/// Whether the bytes are a row in which only one of the three lengths is damaged. The number of bytes gives the correct length.
+/// With this length, the checksum is correct.
 pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
     let (Some(head), Some((fields, keys))) = (RowHead::decode(bytes), bytes.split_first_chunk()) else {
         return false;

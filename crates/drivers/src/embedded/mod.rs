@@ -419,7 +419,6 @@ impl Inner {
 }
 
 impl Page {
-    /// Makes the scan continue after this page.
     fn continue_after(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());

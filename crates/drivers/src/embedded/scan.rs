@@ -200,8 +200,8 @@ impl<'a> Walk<'a> {
         self.places.push((from, to));
     }
 
-    /// Counts the last damaged place as a damaged index, not as damaged rows, if it has the length of the index and the trailer of
-    /// the rows that were found.
+    /// Counts the last damaged place as a damaged index instead of damaged rows if the lengths agree: the found rows would have
+    /// an index and a trailer of this length.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {
@@ -286,8 +286,9 @@ impl<'a> Walk<'a> {
 
     /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where an intact row or batch starts, or the
     /// batch ends. If one of the lengths is too large, intact rows before `by_length` follow the damaged row. But intact rows may
-    /// also be parts of its value. An intact row counts as the next row in two cases: it ends after `by_length`; or the checksum of
-    /// the damaged row is correct after one of its lengths is changed so that the damaged row ends where the intact row begins.
+    /// also be parts of its value. An intact row counts as the next row in two cases:
+    /// - The intact row ends after `by_length`.
+    /// - One length of the damaged row is changed so that the row ends where the intact row begins, and its checksum is correct.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {

@@ -284,8 +284,8 @@ impl Segments {
     }
 
     /// Writes the manifest, including the current minimum length of the growing segment. Without that length, a
-    /// copy of the directory with files from different times could lack the copied rows of a removed segment,
-    /// and would still open without an error.
+    /// copy of the directory with files from different times could open without an error, although it lacks the copied rows of a
+    /// removed segment.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -341,7 +341,6 @@ impl Segments {
         })
     }
 
-    /// Removes a retired segment.
     pub fn remove(&mut self, number: u32) {
         self.damage.remove(&number);
         self.unlink(number);
@@ -465,7 +464,6 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Index entries of the written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
     rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset))
 }

@@ -77,8 +77,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // The manifest lists the file as set aside, but the file exists: either it could not be moved to the quarantine, or
-        // an operator repaired it and put it back. It is read like a file that the manifest does not name.
+        // The manifest lists the file as set aside, but the file exists. The move to the quarantine failed, or an operator
+        // repaired the file and put it back. The file is read like a file that the manifest does not name.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));

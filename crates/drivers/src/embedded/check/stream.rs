@@ -20,7 +20,6 @@ const PART_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     pub number: u32,
-    /// End of the rows.
     pub rows_end: u64,
     /// End of the bytes to check. In a sealed file, index and trailer are between `rows_end` and `end`.
     pub end: u64,
