@@ -1,5 +1,5 @@
-//! The record of one backup (`docs/format/backup.md`). Records are read from a repository that may be damaged or forged, so
-//! the id and the names and lengths of all files are checked before they are used.
+//! The record of one backup (`docs/format/backup.md`). A repository may be damaged or forged. So the id and the names and
+//! lengths of all files are checked before they are used.
 
 use std::collections::HashSet;
 use std::fmt;
