@@ -297,8 +297,8 @@ async fn a_deletion_does_not_cover_a_refused_batch_that_is_sent_again() {
     disk.set_cut_fails(true);
     store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap_err();
     disk.set_sync_fails(false);
-    // The journal may contain the refused batch. A start would read it as older than the deletion, which would then cover it,
-    // and the batch that is sent again would count as a repetition.
+    // The journal may contain the refused batch. A start would read it as older than the deletion, so the deletion would cover
+    // it. The batch that is sent again would count as a repetition.
     let log = [Matcher::equal(NAME, "log")];
     let error = store.delete(&log, ALL).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
