@@ -1,5 +1,5 @@
-//! Opening a directory with a damaged segment file never panics, and never loses an intact row: the row can be read, or
-//! its bytes are in the quarantine. Further starts read the same rows.
+//! Opening a directory with a damaged segment file never panics. An intact row is never lost: the row can be read, or its bytes
+//! are in the quarantine. Further starts read the same rows.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,6 @@ struct Put {
     /// The bytes of the row, and their place.
     encoded: Vec<u8>,
     at: usize,
-    /// End of its batch.
     batch_end: usize,
 }
 
