@@ -455,7 +455,7 @@ async fn other_tasks_run_during_a_read_of_many_series() {
         store.append(common::samples(name, &[(1, 1.0)]), None).await.unwrap();
     }
     let ids: Vec<_> = names.iter().map(|name| common::id(name)).collect();
-    // Both run on one thread. The other task counts its turns until the read ends.
+    // The read and another task share one thread. The other task counts its turns until the read ends.
     let turns = Arc::new(AtomicUsize::new(0));
     let counter = turns.clone();
     let other = tokio::spawn(async move {

@@ -237,7 +237,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the end of the valid part to the manifest. This comes before the cut, because the process may end between the cut
+    /// Writes the end of the valid part to the manifest. The write comes before the cut, because the process may end between the cut
     /// and the next manifest.
     fn state_end(&mut self, number: u32, length: u64, torn: u64) -> Result<()> {
         let stated = self.manifest.files.get(&number).map_or(0, |known| known.bytes);

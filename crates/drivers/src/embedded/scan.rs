@@ -256,7 +256,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Splits a batch into intact rows and damaged places. The last row may end after the batch, if other rows overwrote the
-    /// rows of this head. It counts as intact.
+    /// rows of this head. This last row counts as intact.
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;

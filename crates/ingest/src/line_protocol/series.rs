@@ -88,7 +88,7 @@ const NEW_BYTES: usize = 320;
 /// few keys.
 const KEYS_COMPARED: usize = 8;
 /// Limit on the label bytes of all new series of one line. These labels are written out to be hashed, so the
-/// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.
+/// limit bounds the time for a line. The limit is enough for 8,000 fields with tags of one kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 
 /// A line's head, and a prediction of the series of the line's next field.

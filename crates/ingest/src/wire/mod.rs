@@ -69,7 +69,7 @@ pub const PROBE_RULES_MAX: usize = 1_000;
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
 pub const RECORD_FIELDS_MAX: usize = 64;
 pub const RECORD_UNIT_BYTES_MAX: usize = 64;
-/// Limit on the operations in one PROBED frame. It lists the operations that the client itself aggregates or has switched
+/// Limit on the operations in one PROBED frame. The frame lists the operations that the client itself aggregates or has switched
 /// off. If there are more, it lists the latest ones.
 pub const PROBED_MOVED_MAX: usize = 256;
 /// Limit on the bytes of a text in PROBED that are kept. A longer text is truncated.

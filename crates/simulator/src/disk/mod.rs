@@ -49,7 +49,7 @@ struct State {
     trace: bool,
 }
 
-/// Limit on the operations of one seed, including reads. It ends a seed with a task that never rests. The paused clock does not
+/// Limit on the operations of one seed, including reads. The limit ends a seed with a task that never rests. The paused clock does not
 /// advance then, so the limit on time is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
