@@ -193,11 +193,7 @@ final class ConfigFile {
         }
     }
 
-    /**
-     * Skips blanks and comments.
-     *
-     * @param lines true to skip line ends too
-     */
+    /** @param lines true to skip line ends too */
     private void skipBlank(boolean lines) {
         while (at < text.length()) {
             char c = peek();
@@ -222,7 +218,7 @@ final class ConfigFile {
         }
     }
 
-    /** The current character, 0 at the end. */
+    /** 0 at the end. */
     private char peek() {
         return at < text.length() ? text.charAt(at) : 0;
     }

@@ -35,7 +35,6 @@ public final class Window {
         }
     }
 
-    /** Cost of all calls. */
     private double callNanos;
 
     /** Cost of the calls in unrecorded traces. */
@@ -48,9 +47,7 @@ public final class Window {
     }
 
     /**
-     * Adds the calls of one operation.
-     *
-     * @param recorded number of recorded calls
+     * @param recorded
      * @param aggregated number of counted calls
      * @param movable true for one method; false for {@code (other)} and for other kinds
      * @return their cost, ns
@@ -63,8 +60,6 @@ public final class Window {
     }
 
     /**
-     * Adds the calls in unrecorded traces.
-     *
      * @param calls number of calls
      * @return their cost, ns
      */

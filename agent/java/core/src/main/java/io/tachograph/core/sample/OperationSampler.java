@@ -115,7 +115,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** True if an unchanged value that was last sent at {@code toldAt} must be sent again. */
+    /** True if an unchanged value must be sent again. */
     static boolean isOld(long toldAt, long now) {
         return now - toldAt > UNCHANGED_NANOS;
     }
