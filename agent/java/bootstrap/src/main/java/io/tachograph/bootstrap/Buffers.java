@@ -188,7 +188,6 @@ public final class Buffers {
         }
     }
 
-    /** Number of open calls of this thread that are dropped. */
     int leftOut() {
         return bufferless().leftOut;
     }
@@ -287,12 +286,10 @@ public final class Buffers {
         return true;
     }
 
-    /** Number of calls dropped because no buffer was free. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.sum();
     }
 
-    /** Number of declared records dropped because no buffer was free. */
     public long recordsDroppedWithoutBuffer() {
         return recordsDroppedWithoutBuffer.sum();
     }
@@ -312,7 +309,6 @@ public final class Buffers {
         sleeper = null;
     }
 
-    /** Wakes the sender if it sleeps. */
     public void wake() {
         Thread thread = sleeper;
         if (thread != null) {

@@ -46,7 +46,6 @@ public final class Operations {
     /** Written under the lock. The count only grows, so a stale value is harmless. */
     private int count;
 
-    /** Kind and name of an id. */
     public static final class Entry {
         public final int kind;
         public final String name;
@@ -68,7 +67,6 @@ public final class Operations {
         }
     }
 
-    /** The operations of this process. */
     public static Operations shared() {
         return SHARED;
     }

@@ -30,7 +30,6 @@ public final class RecordCursor {
         this.buffer = buffer;
     }
 
-    /** The cursor of the calling thread. */
     public static RecordCursor current() {
         return Recorder.buffer().records();
     }

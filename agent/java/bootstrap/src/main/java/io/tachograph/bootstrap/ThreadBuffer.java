@@ -422,7 +422,6 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** Changes the operation of an open call. */
     public void rename(int call, int operation) {
         if (call <= 0 || call > depth || (int) open[call - 1] == operation) {
             return;
@@ -574,7 +573,6 @@ public final class ThreadBuffer extends Ring {
         return owner;
     }
 
-    /** Number of calls dropped since the buffer was created. */
     public long callsDropped() {
         return callsDropped;
     }

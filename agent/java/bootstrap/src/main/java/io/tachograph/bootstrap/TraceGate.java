@@ -82,7 +82,6 @@ public final class TraceGate {
         return isKept;
     }
 
-    /** Counts a call of a trace that is not recorded. */
     void countCall() {
         long[] cells = counts;
         COUNTS.setRelease(cells, CALLS, cells[CALLS] + 1);

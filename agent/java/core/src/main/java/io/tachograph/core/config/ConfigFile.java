@@ -53,7 +53,6 @@ final class ConfigFile {
         return arrays;
     }
 
-    /** The text of the invalid lines. */
     String skipped() {
         return skipped.toString();
     }

@@ -67,7 +67,6 @@ public final class Limits {
         public boolean kept;
     }
 
-    /** An operation to aggregate or to switch off. */
     public static final class Move {
         public final int operation;
         public final String reason;

@@ -47,7 +47,9 @@ public final class Window {
     }
 
     /**
-     * @param recorded
+     * Adds the calls of one operation.
+     *
+     * @param recorded number of recorded calls
      * @param aggregated number of counted calls
      * @param movable true for one method; false for {@code (other)} and for other kinds
      * @return their cost, ns
@@ -60,7 +62,8 @@ public final class Window {
     }
 
     /**
-     * @param calls number of calls
+     * Adds the calls in unrecorded traces.
+     *
      * @return their cost, ns
      */
     public double addLeftOut(long calls, Costs costs) {

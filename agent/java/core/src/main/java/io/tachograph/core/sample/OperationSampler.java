@@ -41,7 +41,6 @@ final class OperationSampler implements Sampler {
     private final Series otherCalls;
     private int interval;
 
-    /** One operation and its caller. */
     private static final class Pair {
         final int operation;
         final int caller;

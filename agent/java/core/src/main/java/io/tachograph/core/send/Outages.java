@@ -22,7 +22,6 @@ final class Outages {
     private boolean isTold;
     private boolean wasConnected;
 
-    /** The last refusal of the token. */
     private String refusal = "";
 
     /** {@code System.nanoTime()} from which the next line may be written. */

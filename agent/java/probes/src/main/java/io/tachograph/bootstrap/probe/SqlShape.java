@@ -142,8 +142,6 @@ final class SqlShape {
     /**
      * Copies a name, or replaces it if it is a password, after {@code identified by} and similar
      * words.
-     *
-     * @param text
      */
     void name(String text, int from, int to) {
         if (isSecret && tail(BEFORE_PASSWORD, 80)) {
