@@ -301,6 +301,8 @@ impl Committer {
                 active.journal.length = length;
                 store.budget.add(active.bytes.saturating_sub(before));
                 store.chunks.add(active.window_changes - window_changes);
+                // Before `sessions.take`: from then on another thread acknowledges a repetition of this frame.
+                times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
                 if let Some(origin) = origin {
                     let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);
@@ -309,8 +311,6 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
-            // Before the lock is released: another thread already acknowledges a repetition of this frame.
-            times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
             drop(generations);
             drop((append.reservation, append.chunks, append.ticket));
             answers.push(append.reply);
