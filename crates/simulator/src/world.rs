@@ -221,8 +221,8 @@ impl World {
         Ok(())
     }
 
-    /// Stops the process in order. The process may leave journals to the next process. In half of the cases, the agents first send frames
-    /// while every sync of the disk fails.
+    /// Stops the process in order. The process may leave journals to the next process. In half of the cases, the agents first
+    /// send frames while every sync of the disk fails.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if self.random.one_in(2) {
             self.disconnect(open, totals).await?;

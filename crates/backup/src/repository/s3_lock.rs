@@ -134,8 +134,8 @@ impl S3 {
         Ok(Box::new(held))
     }
 
-    /// Checks that the lock has not expired, and that no other process has removed it. The time alone does not prove this, because
-    /// the clock of a paused virtual machine may stop.
+    /// Checks that the lock has not expired, and that no other process has removed it. The time alone does not prove this,
+    /// because the clock of a paused virtual machine may stop.
     ///
     /// # Errors
     /// `Unavailable` if the lock has expired or was removed; the error of the request.

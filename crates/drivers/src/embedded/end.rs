@@ -1,9 +1,9 @@
 //! The file `END`: how many bytes of the growing segment are on disk (`docs/format/segment.md`).
 //!
 //! A segment that was cut off at its end looks like a segment whose last append did not finish. `END` shows the difference.
-//! After each synced batch, the driver appends a record to `END`. The record states the length of the growing segment up to the end of
-//! the batch. This append is not synced, so a `put` costs no additional sync. After a power failure `END` may state fewer bytes
-//! than were on disk, but never more.
+//! After each synced batch, the driver appends a record to `END`. The record states the length of the growing segment up to the
+//! end of the batch. This append is not synced, so a `put` costs no additional sync. After a power failure `END` may state
+//! fewer bytes than were on disk, but never more.
 
 use std::io;
 use std::path::Path;

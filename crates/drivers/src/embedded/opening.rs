@@ -94,9 +94,9 @@ impl Segments {
         }
     }
 
-    /// Copies the end that [`Self::cut_torn`] will cut off to the quarantine, if an operator permits missing parts. Must precede
-    /// all other changes of the directory, because only the old `END` and the old manifest show that the end was acknowledged. Both
-    /// are replaced later. A start after a crash must then find the copy.
+    /// Copies the end that [`Self::cut_torn`] will cut off to the quarantine, if an operator permits missing parts. Must
+    /// precede all other changes of the directory, because only the old `END` and the old manifest show that the end was
+    /// acknowledged. Both are replaced later. A start after a crash must then find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
         let known = self.manifest.files.get(&number);
@@ -237,8 +237,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the end of the valid part to the manifest. The write comes before the cut, because the process may end between the cut
-    /// and the next manifest.
+    /// Writes the end of the valid part to the manifest. The write comes before the cut, because the process may end between
+    /// the cut and the next manifest.
     fn state_end(&mut self, number: u32, length: u64, torn: u64) -> Result<()> {
         let stated = self.manifest.files.get(&number).map_or(0, |known| known.bytes);
         if torn == 0 && stated <= length {

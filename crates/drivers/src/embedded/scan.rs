@@ -233,8 +233,8 @@ impl<'a> Walk<'a> {
                     next += row.bytes();
                     (damaged, expected) = (next, next);
                 }
-                // The bytes start at the end of the previous row. By their lengths, they end at a row, at a batch or at the end of the
-                // file. So they are a damaged row. Intact rows inside it may be parts of its value.
+                // The bytes start at the end of the previous row. By their lengths, they end at a row, at a batch or at the end
+                // of the file. So they are a damaged row. Intact rows inside it may be parts of its value.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next = self.end_of_damaged(next, next + bytes);
                     expected = next;
@@ -284,11 +284,12 @@ impl<'a> Walk<'a> {
         Split { sound, damaged, end: at }
     }
 
-    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where an intact row or batch starts, or the
-    /// batch ends. If one of the lengths is too large, intact rows before `by_length` follow the damaged row. But intact rows may
-    /// also be parts of its value. An intact row counts as the next row in two cases:
+    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where an intact row or batch starts, or
+    /// the batch ends. If one of the lengths is too large, intact rows before `by_length` follow the damaged row. But intact
+    /// rows may also be parts of its value. An intact row counts as the next row in two cases:
     /// - The intact row ends after `by_length`.
-    /// - One length of the damaged row is changed so that the row ends where the intact row begins, and its checksum is correct.
+    /// - The checksum of the damaged row is correct if one of its lengths is changed so that the row ends where the intact row
+    ///   begins.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {

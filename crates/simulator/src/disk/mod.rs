@@ -49,8 +49,8 @@ struct State {
     trace: bool,
 }
 
-/// Limit on the operations of one seed, including reads. The limit ends a seed with a task that never rests. The paused clock does not
-/// advance then, so the limit on time is never reached.
+/// Limit on the operations of one seed, including reads. The limit ends a seed with a task that never rests. The paused clock
+/// does not advance then, so the limit on time is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every change of the disk after the machine has stopped.

@@ -333,8 +333,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // No index confirms the key, so the key may be damaged, too. Therefore a later row may have replaced this row, or not. The
-        // row counts as needed.
+        // No index confirms the key, so the key may be damaged, too. Therefore a later row may have replaced this row, or not.
+        // The row counts as needed.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }
