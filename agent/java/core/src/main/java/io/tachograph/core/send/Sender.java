@@ -21,6 +21,7 @@ import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
@@ -54,6 +55,7 @@ public final class Sender implements Runnable {
     private final HandedCalls handed;
     private final ArrayBlockingQueue<SampleBatch> samples =
             new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
+    private final AtomicLong samplesNotQueued = new AtomicLong();
     private volatile CountDownLatch flush;
     /** {@code System.nanoTime()} at which the wait of {@link #flush} ends. */
     private volatile long flushUntil;
@@ -189,7 +191,9 @@ public final class Sender implements Runnable {
      * intervals, and the batch is dropped.
      */
     public void offer(SampleBatch batch) {
-        samples.offer(batch);
+        if (!samples.offer(batch)) {
+            samplesNotQueued.addAndGet(batch.size());
+        }
     }
 
     public void start() {
@@ -318,6 +322,8 @@ public final class Sender implements Runnable {
     }
 
     private void takeSamples() {
+        // Only this thread changes the totals.
+        totals.samplesDropped += samplesNotQueued.getAndSet(0);
         SampleBatch batch;
         while ((batch = samples.poll()) != null) {
             take(batch);

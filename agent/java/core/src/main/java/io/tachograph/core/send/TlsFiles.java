@@ -233,7 +233,7 @@ final class TlsFiles {
         try {
             Path file = Path.of(path);
             // Reading a FIFO would wait for a writer.
-            if (!Files.readAttributes(file, BasicFileAttributes.class).isOther()) {
+            if (Files.readAttributes(file, BasicFileAttributes.class).isRegularFile()) {
                 return Files.readString(file, StandardCharsets.ISO_8859_1);
             }
         } catch (NoSuchFileException e) {
