@@ -37,7 +37,7 @@ impl Chunk<'_> {
         let header = self.header();
         let range = TimeRange::new(header.start, header.end);
         match header.kind {
-            Kind::Sample if self.is_of_version_1() => {
+            Kind::Sample if self.has_body_checksum() => {
                 let samples = self.samples()?;
                 check_times(range, samples.at.iter().copied())?;
                 let info = header.members.first().ok_or(Error::value("members", 0u8))?;

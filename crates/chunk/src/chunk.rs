@@ -155,7 +155,7 @@ impl<'a> Chunk<'a> {
         Ok(Self::new(Cow::Borrowed(header), reader.rest(), body_checksum))
     }
 
-    pub(crate) const fn is_of_version_1(&self) -> bool {
+    pub(crate) const fn has_body_checksum(&self) -> bool {
         self.body_checksum.is_some()
     }
 

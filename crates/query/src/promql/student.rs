@@ -170,7 +170,7 @@ mod tests {
             assert!((two_sided(t, degrees) - (1.0 - confidence)).abs() < 1e-10);
         }
         // Probabilities near 0 and near 1.
-        for confidence in [1e-12, 1e-3, 1.0 - 1e-9, 1.0 - 1e-9] {
+        for confidence in [1e-12, 1e-3, 1.0 - 1e-9] {
             for degrees in [1.0, 2.0, 5.0, 1_000.0] {
                 let t = quantile_two_sided(confidence, degrees);
                 let off = (two_sided(t, degrees) - (1.0 - confidence)).abs();
