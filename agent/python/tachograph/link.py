@@ -1,5 +1,4 @@
-"""The connection to the server. After each failure it connects again. It is a non-blocking state machine; the sender makes its
-steps.
+"""The connection to the server, which connects again after each failure. A non-blocking state machine; the sender calls `step`.
 
     RESTING --(time is up)--> RESOLVING --> CONNECTING --(HANDSHAKE, with TLS)--> GREETING --(WELCOME)--> OPEN
        ^                                                                                                    |
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from .tls import Encrypted, Tls
 
 _GREETING_S = 5.0
-# Of the time between two steps, at most this much counts as waiting for the server. The sender's thread may be late on a busy
-# machine, and a step of TLS may take long; the server is not the cause of that.
+# Longest time between two steps that counts as waiting for the server. Longer times have other causes: a busy machine delays the
+# sender's thread, or a step of TLS takes long.
 _STEP_S_MAX = 0.1
 # Pause before the next attempt when the program ends.
 _ENDING_S = 0.1

@@ -1,7 +1,7 @@
 """The known operations and their states. A name becomes a number once; calls carry the number.
 
 Ids count from 1. The number of names is bounded; further names of a kind become its operation `(other)`. Before: recorder and
-probes. After: dictionary, which assigns wire ids when they are first sent.
+probes. After: dictionary, which assigns an operation its wire id.
 """
 
 from __future__ import annotations

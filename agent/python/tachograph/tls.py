@@ -1,6 +1,6 @@
 """TLS of the connection: the files of the settings, and a socket that encrypts. Imported only if `tls_ca` is set.
 
-It encrypts in memory, because gevent may replace the sockets of `ssl` while the sender's thread is not a greenlet.
+The socket encrypts in memory, because gevent may replace the sockets of `ssl`, and the sender's thread is not a greenlet.
 Before: link. After: crates/server/src/tls.
 """
 
