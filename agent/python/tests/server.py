@@ -21,7 +21,7 @@ from typing import IO, Any, Callable, Optional
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = Path(os.environ.get("TACHO") or ROOT / "../../target/release/tacho").resolve()
 
-# Events in the tests take milliseconds. After this time an event is considered missing.
+# Limit for events that normally take milliseconds.
 PATIENCE_S = 60.0
 
 
@@ -61,7 +61,7 @@ class Server:
         # The token of the queries.
         self.token = ""
         self.folder = tempfile.TemporaryDirectory()
-        # The system chooses the ports at the first start. Free ports that were searched for earlier could be in use by then.
+        # The system chooses the ports at the first start. A port that was free earlier could be in use by then.
         self.http = self.records = 0
         self.process: Optional[subprocess.Popen[bytes]] = None
 
