@@ -25,7 +25,7 @@ export function isPg(name) {
   return name === 'pg' || /[\\/]pg[\\/]lib[\\/]index\.js$/.test(name);
 }
 
-/** Changes the exports of `pg`. @param {any} pg @param {Surroundings} surroundings */
+/** @param {any} pg exports of `pg` @param {Surroundings} surroundings */
 export function change(pg, surroundings) {
   if (typeof pg?.Client?.prototype?.query !== 'function') {
     return;

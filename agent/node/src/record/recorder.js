@@ -1,7 +1,7 @@
 // Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
-// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report starts and ends of calls. A part
-// is closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
-// open parts together take too much memory. The next part begins with a list of the open calls.
+// calls of one trace (`strand.js`). Its events are sent in parts of one segment. A part is closed when the outermost call ends,
+// when a call ends before its callees, when the part is long or a second old, or when all open parts together take too much
+// memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -72,7 +72,6 @@ export class Recorder {
   }
 
   /**
-   * Begins a call.
    * @param {Call | undefined} parent from the context
    * @param {number} operation
    * @returns {Call}
@@ -149,10 +148,7 @@ export class Recorder {
     return strand.enter(this.#newPart(strand, time), operation, time);
   }
 
-  /**
-   * Ends a call.
-   * @param {Call} call
-   */
+  /** @param {Call} call */
   exit(call) {
     try {
       this.#end(call, false);
