@@ -365,7 +365,9 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
 /// Replaces all text between the scheme and the last `@` with `***`, because a password may have unescaped `/` and `@`.
 fn without_credentials(server: &str) -> String {
     let Some((credentials, host)) = server.rsplit_once('@') else { return server.to_owned() };
-    let scheme = credentials.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+    let scheme =
+        credentials.split_once("://").filter(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()));
+    let scheme = scheme.map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
     format!("{scheme}***@{host}")
 }
 
@@ -492,6 +494,7 @@ mod tests {
             ("me:s3cret@box", "***@box: user name and password are not supported"),
             ("http://me:s3/cr@et@box/x", "http://***@box/x: user name and password are not supported"),
             ("https://me:s3cret@box", "https://***@box: user name and password are not supported"),
+            ("me:s3cret@http://x@box", "***@box: user name and password are not supported"),
             ("me:s3cret@http://box", "***@http://box: user name and password are not supported"),
         ] {
             let failure = Client::new(server, Named::Flag, None).err().unwrap();

@@ -115,7 +115,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
     let kills_min = support::number_from("TACHO_KILLS", KILLS);
     let (mut merges, mut merges_before_run) = (0, 0);
     let (mut kills, mut doublings) = (0, 0);
-    while kills < kills_min || !has_done_enough(merges, &senders, &writer, &deleter) {
+    while kills < kills_min || !has_done_enough(kills_min.min(KILLS), merges, &senders, &writer, &deleter) {
         assert!(
             kills < KILLS_MAX_FACTOR * kills_min,
             "only {merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
@@ -178,10 +178,16 @@ values = 256
 "#;
 
 /// Whether each kind of operation that a kill could interrupt has run often enough.
-fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) -> bool {
+fn has_done_enough(
+    kills: u32,
+    merges: u64,
+    senders: &[Sender],
+    writer: &HttpWriter,
+    deleter: &Deleter,
+) -> bool {
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
-    merges >= u64::from(KILLS)
-        && resends >= KILLS / 2
+    merges >= u64::from(kills)
+        && resends >= kills / 2
         && writer.acknowledged() >= 20
         && deleter.deleted.len() >= 20
 }

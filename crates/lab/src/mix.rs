@@ -62,12 +62,6 @@ impl Mix {
         Ok(Self { templates, weight })
     }
 
-    /// A mix with one template.
-    pub fn get(path: &str) -> Self {
-        let template = Template { weight: 1, method: "GET".into(), path: path.into(), body: String::new() };
-        Self { templates: vec![template], weight: 1 }
-    }
-
     pub fn templates(&self) -> &[Template] {
         &self.templates
     }

@@ -1,4 +1,4 @@
-//! Compares sliding windows with their definition, which reads all samples again at each step.
+//! Sliding windows give the results of their definition, which reads all samples again at each step.
 
 use std::sync::Arc;
 
