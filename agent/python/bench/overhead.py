@@ -64,7 +64,6 @@ def child(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def throw_away() -> None:
-    """Makes the sender discard the events."""
     from tachograph.reader import TrackReader
 
     def read(self: TrackReader, _now: int) -> int:

@@ -227,7 +227,6 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
 
 
 def _unknown(name: str, place: str) -> str:
-    """The warning for a name that is not a setting of this agent."""
     if name in _OTHERS:
         return messages.setting_elsewhere(place, "Python")
     nearest = difflib.get_close_matches(name, _FIELDS, 1)

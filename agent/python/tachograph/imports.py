@@ -42,8 +42,6 @@ _qualified_name_of = type.__dict__["__qualname__"].__get__
 
 
 class Imports:
-    """A finder for `sys.meta_path`."""
-
     def __init__(self, include: Iterable[str], exclude: Iterable[str], log: Log) -> None:
         self.selection = Selection(include, exclude, log)
         # Rules of the server; replaced as a whole by the switchboard, which then calls `follow`.
@@ -225,7 +223,6 @@ class Imports:
         return is_selected or is_added
 
     def _tell_left(self, name: str) -> None:
-        """Logs the unchanged functions of a module, once."""
         left = self.left.get(name)
         if left and name not in self.told:
             self.told.add(name)

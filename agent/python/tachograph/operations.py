@@ -16,7 +16,6 @@ OTHER = "(other)"
 # States of an operation. A call only checks whether the state of its operation is 0.
 ON, OFF, AGGREGATE = 0, 1, 2
 
-# No rule decides the operation.
 NO_RULE = -1
 
 # Limit on names of all kinds together; a large, fully instrumented program has fewer functions.

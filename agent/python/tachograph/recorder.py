@@ -112,7 +112,7 @@ def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] =
 
 
 def is_function(member: Any) -> bool:
-    """True for a function of Python code. Its type has no subclasses."""
+    # `FunctionType` permits no subclasses.
     return type(member) is types.FunctionType
 
 

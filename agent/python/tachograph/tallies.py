@@ -68,7 +68,6 @@ class Tallies:
     # ---- the thread's side ----
 
     def add(self, operation: int, ns: int, is_failed: bool) -> None:
-        """Counts a finished call."""
         try:
             row = self.local.table[operation]
         except (AttributeError, KeyError):

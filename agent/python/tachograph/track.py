@@ -124,7 +124,7 @@ class Track:
         self.events.append((BEGIN, number, parent, threading.current_thread().name))
 
     def enter(self, operation: int) -> int:
-        """Begins a call; the caller has checked that there is room. Returns the number of the call."""
+        """Begins a call; the caller has checked that the list is not full. Returns the number of the call."""
         if self.open < 0:
             self.begin()
         self.open = self.calls = call = self.calls + 1
@@ -164,7 +164,7 @@ class Track:
         self.open = outer
 
     def attribute(self, call: int, key: str, value: Union[str, int]) -> None:
-        """Adds an attribute to an open call. Without room it is counted as dropped. No effect inside a dropped call."""
+        """Adds an attribute to an open call. Counts it as dropped if the list is full. No effect inside a dropped call."""
         if self.words is FULL:
             return
         if len(self.events) > self.home.look_full:
@@ -188,7 +188,7 @@ class Track:
     # ---- room ----
 
     def admit(self) -> bool:
-        """The slow path of an enter. Returns True if there is room."""
+        """The slow path of an enter. Returns True if the call can be recorded."""
         if self.words is FULL or self.calls >= CALLS_MAX:
             return False
         self.home.wake()
@@ -229,7 +229,6 @@ ORIGINS: weakref.WeakKeyDictionary[threading.Thread, Context] = weakref.WeakKeyD
 
 
 def here() -> Track:
-    """The current track of this thread."""
     try:
         track = LOCAL.track
     except AttributeError:

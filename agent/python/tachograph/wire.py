@@ -388,8 +388,6 @@ def probes(body: Body) -> tuple[int, list[tuple[int, str]]]:
 
 
 class FrameReader:
-    """Splits bytes from the server into frames."""
-
     def __init__(self) -> None:
         self.pending = bytearray()
 

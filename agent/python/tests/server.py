@@ -121,7 +121,6 @@ class Server:
         return self.get("/api/traces", service=service, limit=10_000)["traces"]
 
     def counts(self, service: str) -> dict[str, int]:
-        """Calls by operation."""
         return {one["operation"]: one["count"] for one in self.get("/api/operations", service=service)["operations"]}
 
     def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
@@ -205,7 +204,6 @@ class ServerTest(unittest.TestCase):
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends the program of a failed test."""
     if process.returncode is None:
         process.kill()
         process.communicate()

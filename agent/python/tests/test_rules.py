@@ -248,8 +248,6 @@ def cached(): return 6
 
 
 class Functions(RulesTest):
-    """Functions changed at run time."""
-
     def setUp(self) -> None:
         super().setUp()
         folder = tempfile.TemporaryDirectory()

@@ -399,7 +399,6 @@ print("end")
 
 class Restarts(ServerTest):
     def test_no_record_is_lost_or_stored_twice_when_the_server_is_killed(self) -> None:
-        """The program makes calls while the server is killed three times. Each call must be stored once."""
         program = self.launch(
             """
 import sys, tachograph, threading, time

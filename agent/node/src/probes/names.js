@@ -148,7 +148,6 @@ export class ServerNames {
   }
 
   /**
-   * The operation at the end of a request.
    * @param {string} method
    * @param {string} path
    * @param {number} status 0 if unknown

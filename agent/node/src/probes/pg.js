@@ -17,10 +17,7 @@ const TEXT_CHARS_MAX = 4_096;
 /** @typedef {import('./index.js').Surroundings} Surroundings */
 /** @typedef {import('../record/strand.js').Call} Call */
 
-/**
- * True if a module loaded under this name may be `pg`.
- * @param {string} name
- */
+/** @param {string} name of a module, or its file */
 export function isPg(name) {
   return name === 'pg' || /[\\/]pg[\\/]lib[\\/]index\.js$/.test(name);
 }

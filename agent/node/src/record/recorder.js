@@ -57,7 +57,6 @@ export class Recorder {
      */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
-    /** The setting `database_messages`. */
     this.databaseMessages = false;
     this.segments = 0;
     this.pending = 0;
@@ -158,7 +157,6 @@ export class Recorder {
   }
 
   /**
-   * Ends a call as failed.
    * @param {Call} call
    * @param {unknown} [error] if there is one
    */
@@ -265,7 +263,6 @@ export class Recorder {
   }
 
   /**
-   * The header with the trace context for another process.
    * @param {Call | undefined} call
    * @returns {string | null} null if the call is neither recorded nor inside a recorded call
    */

@@ -48,8 +48,8 @@ export class Link {
     this.isConnected = false;
     this.isReached = false;
     /**
-     * False if the last attempt has shown that another one would fail, too. Examples: no program listens at the address, a
-     * certificate is not trusted, the token is refused.
+     * False if another attempt would probably also fail: no program listens at the address, a certificate is not trusted, the
+     * token is refused.
      */
     this.isHopeful = true;
     /** The time of the next attempt if the program ends, ms. */

@@ -53,7 +53,6 @@ export class Outbox {
     this.entries = 0;
   }
 
-  /** True if no record can be added now. */
   isFull() {
     return this.bytes + this.frame.size >= this.bytesMax;
   }

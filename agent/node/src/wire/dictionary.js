@@ -86,7 +86,6 @@ export class Dictionary {
   }
 
   /**
-   * Id of an operation.
    * @param {number} kind
    * @param {string} name cut at 8,192 bytes when it is sent
    * @returns {number}
@@ -164,7 +163,6 @@ export class Dictionary {
   }
 
   /**
-   * Id of a new series.
    * @param {[string, string][]} labels
    * @returns {number} 0 if the dictionary is full
    */
