@@ -476,10 +476,6 @@ class AnyProgram(unittest.TestCase):
                 body()
 
 
-if __name__ == "__main__":
-    unittest.main()
-
-
 # Code above a function, its body, and True if it inspects the frame of its caller, itself or through a function that it calls.
 LOOKS = [
     ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
@@ -514,3 +510,7 @@ class Frames(unittest.TestCase):
             module: dict[str, Any] = {}
             exec(f"{above}\ndef f(): {body}", module)
             self.assertEqual(recorder.looks_at_caller(module["f"]), expected, f"{above} | {body}")
+
+
+if __name__ == "__main__":
+    unittest.main()
