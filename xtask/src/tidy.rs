@@ -13,10 +13,9 @@ mod words;
 
 use tree::Tree;
 
-/// A violation of a rule, and its position.
 pub struct Finding {
     pub path: String,
-    /// Line, counted from 1; 0 means the whole file.
+    /// From 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
 }
@@ -33,7 +32,7 @@ const RULES: [(&str, Rule); 7] = [
     ("generated", generated::check),
 ];
 
-/// Prints all findings. Fails if there is any.
+/// Fails if there is any finding.
 pub fn run() -> Result<(), String> {
     let tree = Tree::read()?;
     let mut count = 0;

@@ -1,7 +1,6 @@
-//! A real Prometheus scrapes the server, and sends the samples back to it by remote write.
+//! Tests that a real Prometheus scrapes the server, and sends the samples back by remote write.
 //!
-//! The test needs Debian's package `prometheus`. With `TACHO_TEST_QUICK=1` it passes without the package
-//! and reports that the package is missing.
+//! The test needs Debian's package `prometheus`. With `TACHO_TEST_QUICK=1` the test is skipped without the package.
 
 mod support;
 

@@ -1,7 +1,7 @@
 //! Refuses retired words in comments, strings, identifiers and documents. The table `## Retired` of `docs/words.md` lists each
 //! word or phrase with its replacement.
 //!
-//! A phrase also matches across a line break. A retired word that is only part of an identifier does not match.
+//! A phrase also matches across a line break. A part of an identifier does not match.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -14,8 +14,8 @@ const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
 /// continues in the next line.
 const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
 
-/// A retired phrase, in lower-case words.
 struct Retired {
+    /// In lower case.
     words: Vec<String>,
     replacement: String,
 }
@@ -23,7 +23,7 @@ struct Retired {
 struct Word {
     line: usize,
     text: String,
-    /// Whether there are only white space and [`SEPARATORS`], and no empty line, between the previous word and this word.
+    /// Whether only white space without an empty line, and [`SEPARATORS`], are between the previous word and this word.
     continues: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     files.flat_map(|file| check_file(file, &list)).collect()
 }
 
-/// Rows `` | `phrase` | replacement | `` from the heading to the next heading.
+/// The rows `` | `phrase` | replacement | `` up to the next heading.
 fn retired(file: &File) -> Vec<Retired> {
     let section = file.text.lines().skip_while(|line| line.trim_end() != HEADING).skip(1);
     let row = |line: &str| {

@@ -6,7 +6,6 @@ use super::{Codec, Encoded, Look, decode, plain, planes, squeeze};
 use crate::bytes::{Reader, put_varint};
 use crate::{Compression, Effort, Error};
 
-/// One codec per compression.
 pub(super) static ALL: [Compressed; 3] = [
     Compressed { tag: 16, name: "lz4", compression: Compression::Lz4 },
     Compressed { tag: 17, name: "gzip", compression: Compression::Gzip },

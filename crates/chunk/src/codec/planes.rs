@@ -1,5 +1,4 @@
-//! The lowest bytes of all numbers, then their second bytes, and so on. This order compresses better than interleaved
-//! bytes.
+//! The lowest bytes of all numbers, then their second bytes, and so on, which compresses better than interleaved bytes.
 
 use tacho_model::ValueType;
 

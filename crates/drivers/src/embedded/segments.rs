@@ -30,7 +30,6 @@ const HEADS_OF_ROWS: u64 = 16;
 /// Part of the reserve that rows of the Meta table may use until the reserve exists again.
 const META_OF_RESERVE: u64 = 4;
 
-/// The growing segment.
 pub struct Active {
     pub number: u32,
     pub path: PathBuf,
@@ -60,7 +59,6 @@ pub struct Segments {
     pub(super) active: Option<Active>,
     /// States the synced bytes of the growing segment.
     pub(super) end: end::Writer,
-    /// Known damage, by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
     /// Bytes that were cut off when the directory was opened.
     pub(super) torn_bytes: u64,
@@ -77,10 +75,9 @@ pub struct Written {
     pub offsets: Vec<u32>,
 }
 
-/// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A caller puts rows. They never use the reserve.
+    /// Never uses the reserve.
     Put,
     /// A caller puts rows of the Meta table. They are small, and space cannot be freed without some of them. They may release
     /// the reserve, and use a part of it.
@@ -325,8 +322,8 @@ impl Segments {
     }
 
     /// Writes the manifest, including the current minimum length of the growing segment. Without that length, a
-    /// copy of the directory with files from different times could lack the copied rows of a removed segment,
-    /// and would still open without an error.
+    /// copy of the directory with files from different times could open without an error, although it lacks the copied rows of a
+    /// removed segment.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -343,7 +340,6 @@ impl Segments {
         self.manifest.next.saturating_sub(1)
     }
 
-    /// The number of the growing segment.
     pub fn growing(&self) -> Option<u32> {
         self.active.as_ref().map(|active| active.number)
     }
@@ -383,14 +379,12 @@ impl Segments {
         })
     }
 
-    /// Removes a retired segment.
     pub fn remove(&mut self, number: u32) {
         self.damage.remove(&number);
         self.unlink(number);
         self.refill_reserve();
     }
 
-    /// All files in the manifest.
     pub const fn known(&self) -> &BTreeMap<u32, Known> {
         &self.manifest.files
     }
@@ -529,7 +523,6 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Index entries of the written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
     rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset))
 }

@@ -31,7 +31,6 @@ use crate::{Error, Result};
 /// Number of bytes of journal records that are collected before they are written and synced.
 const COMMIT_BYTES: usize = 1 << 20;
 
-/// The facts about a copy of a store.
 #[derive(Debug, Default)]
 pub struct Salvage {
     pub store: u128,
@@ -115,7 +114,6 @@ pub fn is_derived(row: &Row) -> bool {
     is_fact && derived.contains(&&*row.clustering)
 }
 
-/// Writes the copy of one journal.
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,
@@ -213,7 +211,6 @@ impl Checker {
         Ok(rows)
     }
 
-    /// Adds a copied row to the counts of the copy.
     pub fn count(row: &Row, records: Option<(Kind, u64)>, counted: &mut [Stored; 3]) {
         if let (Table::Chunks, Some((kind, records))) = (row.table, records) {
             let bytes = row.value.len() as u64;
@@ -223,7 +220,7 @@ impl Checker {
 }
 
 /// Forms the groups of the series in journals. The id of a group with several members is a hash of the members, so an equal id
-/// proves that the members are the right ones.
+/// proves equal members.
 #[derive(Default)]
 struct Groups {
     /// The series of samples in the journals.
@@ -233,8 +230,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns the groups that a start of the server would form of these samples, and other groups that an earlier flush may have
-    /// formed of the same series.
+    /// Returns the groups that a start of the server would form of these samples. Also returns other groups that an earlier flush
+    /// may have formed of these series.
     fn form(&mut self, known: &Known, samples: &OpenSeries) -> Vec<(SeriesId, Vec<Arc<Labels>>)> {
         let all: Vec<u32> = samples.iter().map(|(number, _)| number).collect();
         let is_homeless = |number: &&u32| {

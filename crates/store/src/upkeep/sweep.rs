@@ -59,7 +59,6 @@ pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec
     jobs
 }
 
-/// The policies of each series of a partition.
 fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
     let index = upkeep.store.index.read();
     let policies = &upkeep.store.options.policies;
@@ -111,10 +110,10 @@ impl Tried {
     }
 }
 
-/// Applies the deletions that cover only flushed generations and were not tried. Removes those without remaining records. The others
-/// are skipped until the next sweep: some of their records cannot be read, and an earlier retry would not help. If the disk is so
-/// full that a flush fails, also applies deletions of later generations to the flushed records, because only the space that they
-/// free lets the flush succeed. If a job fails, removes none, and returns `false`.
+/// Applies the deletions that cover only flushed generations and were not tried. Removes those without remaining records. The
+/// others are skipped until the next sweep, because some of their records cannot be read. If a flush fails because the disk is
+/// full, also applies deletions of later generations to the flushed records: the flush may need the space that they free. If a
+/// job fails, removes none, and returns `false`.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut Tried) -> bool {
     let (flushed, is_full) = {
         let progress = upkeep.store.progress.borrow();

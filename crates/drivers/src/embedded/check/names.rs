@@ -18,7 +18,6 @@ const KNOWN: [&str; 7] = ["LOCK", FILE, BACKUP, LOST, end::FILE, "RESERVE", "qua
 const FOREIGN_REMEDY: &str = "put the right file back under this name; if a file has the name of another one, rename it; if the \
                               right file is lost, use tacho repair, which leaves this file out unless --accept names it";
 
-/// Makes the names of files in findings.
 pub struct Names<'a> {
     pub directory: &'a Path,
     pub prefix: &'a str,
@@ -29,7 +28,6 @@ impl Names<'_> {
         Place::file(format!("{}{name}", self.prefix))
     }
 
-    /// The place of a segment.
     pub fn of(&self, number: u32) -> Place {
         self.file(&file_name(number))
     }
