@@ -1,5 +1,5 @@
-//! Follows the remedies of `tacho check`, of a refused start and of `tacho repair`. Files of another store are left out unless the
-//! user names them. All records that a repair saves are visible at once.
+//! Follows the remedies of `tacho check`, of a refused start and of `tacho repair`. Files of another store are left out unless
+//! the user names them. All records that a repair saves are visible at once.
 
 #[path = "support/checked.rs"]
 mod checked;

@@ -1,6 +1,6 @@
-//! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a crash
-//! stopped the first start, or if an operator permitted the loss. If a crash left a torn end, no bytes are reported as missing. The
-//! tests use each state in which a power failure can leave the file `END`.
+//! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a
+//! crash stopped the first start, or if an operator permitted the loss. If a crash left a torn end, no bytes are reported as
+//! missing. The tests use each state in which a power failure can leave the file `END`.
 
 mod common;
 

@@ -249,8 +249,8 @@ pub trait Driver: Send + Sync + 'static {
     /// atomic, a mixture.
     async fn put(&self, rows: Vec<Row>) -> Result<()>;
 
-    /// Like [`Driver::put`], for rows that let the caller free more space than they take. On a full disk, a back end may write them
-    /// into space that it keeps for this purpose.
+    /// Like [`Driver::put`], for rows that let the caller free more space than they take. On a full disk, a back end may write
+    /// them into space that it keeps for this purpose.
     async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
         self.put(rows).await
     }

@@ -156,8 +156,8 @@ impl Inner {
         }
     }
 
-    /// The next segment to rewrite, if the copy of its needed rows fits. Without enough space for the first choice, the one with the
-    /// fewest needed rows is chosen.
+    /// The next segment to rewrite, if the copy of its needed rows fits. Without enough space for the first choice, chooses the
+    /// segment with the fewest needed bytes.
     fn fitting(&self, files: &mut Files, dead_of: u64) -> Option<Candidate> {
         let candidate = self.candidate(files, dead_of)?;
         if candidate.is_some() || files.is_full {

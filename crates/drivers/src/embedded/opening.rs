@@ -63,10 +63,8 @@ impl Segments {
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         if is_accepted {
             segments.keep_end(newest, &files)?;
-            for missing in absent.iter().chain(&lost_rows) {
-                segments.note_missing(*missing)?;
-            }
         }
+        absent.iter().chain(&lost_rows).try_for_each(|missing| segments.note_missing(*missing))?;
         segments.take_in_quarantine(&names);
         segments.finish_removals(&unread);
         for (number, loaded) in files {

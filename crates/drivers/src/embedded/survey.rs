@@ -393,9 +393,9 @@ fn check_whole(
     Err(Error::corrupt(message).with("path", directory.display()))
 }
 
-/// Removes the missing files from the manifest, as an operator permitted, and returns them. A short file stays in the manifest with
-/// its stated length, so that its missing bytes are noted and all its intact rows are read. `END` stands in for the entry of the
-/// growing segment if no manifest can be read.
+/// Removes the missing files from the manifest, as an operator permitted, and returns them. A short file stays in the
+/// manifest with its stated length. So its missing bytes are noted, and all its intact rows are read. If no manifest can be
+/// read, `END` states the length of the growing segment.
 fn accept_files(
     directory: &Path,
     manifest: &mut Manifest,

@@ -92,9 +92,9 @@ impl Salvage {
     }
 }
 
-/// The last generation that is flushed in the copy. The chunks of an interrupted flush are all that is left of a generation without
-/// a journal, so the flush has ended. Readers get the chunks of flushed generations only. The `journals` of earlier generations
-/// must be flushed before.
+/// The last generation that is flushed in the copy. The chunks of an interrupted flush are all that is left of a generation
+/// without a journal, so the generation counts as flushed, and readers get its chunks. The `journals` of earlier generations must
+/// be flushed before.
 fn flushed(known: &Known, journals: &BTreeSet<u64>) -> u64 {
     let mut flushed = known.flushed();
     for generation in known.keys.generations.range(flushed.saturating_add(1)..) {
