@@ -1,5 +1,6 @@
 //! `tacho repair`: copies the readable part of a damaged data directory into a new directory.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -48,7 +49,7 @@ impl Repair {
             return Err(Failure::usage(message).hint("name a directory next to it with --into"));
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let accepted = self.accept.iter().cloned().collect();
+        let accepted: BTreeSet<String> = self.accept.iter().cloned().collect();
         let run =
             |progress: Progress<'_>| runtime.block_on(repair(&self.dir, &self.into, &accepted, progress));
         let repaired = findings::with_progress("repair", run).map_err(|e| match e.kind() {
