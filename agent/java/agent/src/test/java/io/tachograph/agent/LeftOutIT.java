@@ -131,7 +131,8 @@ class LeftOutIT {
             assertCounts(got, Map.of(HOT, hot, RARE, rare, HANDS, hands));
             assertWhole(got.roots);
 
-            // The limit applies in each second. The first second may have a few more traces.
+            // The limit applies in each second. In addition, the first trace of each of the three
+            // operations is recorded.
             Map<String, Long> kept = last(got, KEPT);
             long all = kept.values().stream().mapToLong(Long::longValue).sum();
             assertTrue(all <= 100 * (program.millis() / 1_000 + 1) + 3, all + " kept");
@@ -139,7 +140,7 @@ class LeftOutIT {
             assertTrue(kept.get(RARE) >= (rare + 1) / 2, kept + " of " + rare);
             assertTrue(kept.get(HANDS) >= 10, kept + " of " + hands);
 
-            // The number of all calls, including those of tasks and threads.
+            // All calls of the program, including those of tasks and threads.
             long calls = 3 * hot + 2 * rare + 8 * hands;
             assertEquals(calls, got.callsEnded + last(got, CALLS).get(""));
             Map<String, Long> counts = last(got, "tacho_operation_seconds_count");

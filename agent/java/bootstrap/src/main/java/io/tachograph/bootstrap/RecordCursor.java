@@ -96,7 +96,10 @@ public final class RecordCursor {
                 && (objects == 0 || buffer.objectsFit(objects));
     }
 
-    /** Waits for space under the policy {@code block}, once per shortage. */
+    /**
+     * Waits for space under the policy {@code block}. After a wait without success, records are
+     * dropped without a wait until a record fits again.
+     */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
         if (nanos <= 0 || blockTimedOut || words >= buffer.ring.length - Ring.MARGIN) {

@@ -48,7 +48,8 @@ public final class ThreadBuffer extends Ring {
     /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
-    // Written by the thread that holds the buffer, and after its end by `reset`; except `givenUp`.
+    // Written by the thread that holds the buffer, and by `reset` after that thread has ended. Only
+    // the sender writes `givenUp`.
 
     /**
      * {@link #enter} calls {@link #admit} when head + depth reaches this value. It is the lowest
@@ -76,7 +77,7 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * Serial number of the latest unrecorded call that the sender has given up, so that its callees
-     * may be recorded. Only the sender writes this field.
+     * may be recorded.
      */
     private volatile int givenUp;
 
@@ -315,7 +316,7 @@ public final class ThreadBuffer extends Ring {
         return true;
     }
 
-    /** Runs when the outermost call has ended or has left this thread. */
+    /** Runs when the outermost call has ended, or this thread has left the call. */
     private void end() {
         segment++;
         calls = 0;

@@ -42,8 +42,8 @@ public final class TraceGate {
     private volatile long[] counts = new long[FIRST + CELLS * ENTRIES_FIRST];
 
     /**
-     * Context of the trace that is not recorded. First the parent of the trace; after a call of
-     * {@link #context()}, the context for callees. Null if there is no parent, or no such trace.
+     * Parent of the current unrecorded trace; after a call of {@link #context()}, the context for
+     * the calls that this trace causes. Null if the trace is recorded or has no parent.
      */
     private Context context;
 
