@@ -41,7 +41,7 @@ class LeftOutIT {
         return call.attributes.getOrDefault("http.path", "");
     }
 
-    /** The paths with the prefix that recorded incoming requests have. */
+    /** The paths of the recorded incoming requests, if they begin with the prefix. */
     private static Set<String> requests(Watched shop, String prefix) {
         return shop.roots().stream()
                 .filter(root -> root.kind == 2)
@@ -99,7 +99,7 @@ class LeftOutIT {
         }
     }
 
-    /** Work of other threads for a request does not begin its own trace. */
+    /** Work that other threads do for an unrecorded request does not begin a trace. */
     @ParameterizedTest
     @MethodSource("jdks")
     void requestsAnsweredLaterAreUnrecordedAsAWhole(int jdk) throws Exception {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/** The longest time for which an unrecorded call suppresses its thread. */
+/** An unrecorded call without an exit stops the recording of its thread for a limited time. */
 class LeftOutRingTest {
     private static final int OPERATION = Operations.shared().id(Operations.METHOD, "left out");
     private static final long START = Long.MAX_VALUE - 5; // close to an overflow of the clock
