@@ -172,7 +172,7 @@ final class ExceptionText {
         }
     }
 
-    /** Null if the field is not accessible. {@code Agent} has opened the package of {@code owner}. */
+    /** Null if the field is not accessible. {@code Agent} has opened the package of its class. */
     private static VarHandle field(Class<?> owner, String name, Class<?> type) {
         if (owner == null) {
             return null;
