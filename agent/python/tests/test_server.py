@@ -371,7 +371,7 @@ for _ in range(1000): f()
         source = "import tachograph, threading\nprint(tachograph.start(), threading.active_count())\n"
         out, err = self.run_program(source, enabled="false")
         self.assertEqual(out, "False 1\n")
-        self.assertIn("switched off by the setting enabled", err)
+        self.assertIn("switched off: the setting enabled is false", err)
 
     def test_a_daemon_thread_at_work_does_not_disturb_the_end_of_the_program(self) -> None:
         out, err = self.run_program(

@@ -76,9 +76,9 @@ class TraceGateTest {
     }
 
     /**
-     * Runs a script. {@code A(} begins a recorded call, {@code a(} a counted call. {@code )}
-     * returns, {@code !} throws, {@code .} ends the call without an exit, as after a stack
-     * overflow.
+     * Runs a script. {@code A(} begins a recorded call, {@code a(} a counted call. The innermost
+     * call returns at {@code )} and throws at {@code !}. At {@code .} its exit is lost, as after a
+     * stack overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<Character> names = new ArrayDeque<>();
@@ -123,7 +123,10 @@ class TraceGateTest {
         return counted;
     }
 
-    /** Counted calls have the same counts as in a recorded trace, and no event is written. */
+    /**
+     * An unsampled trace writes no event. Its counted calls have the same counts as in a recorded
+     * trace.
+     */
     @ParameterizedTest
     @CsvSource({
         "A(), 1",
@@ -152,7 +155,7 @@ class TraceGateTest {
         assertEquals(0, callsLeftOut(keeping));
         assertEquals(0, buffer.callsDropped());
         assertEquals(counted(keeping), counted(leaving));
-        assertTrue(call(buffer, "after", KEPT), "the trace after the unrecorded one is not recorded");
+        assertTrue(call(buffer, "after", KEPT), "a later sampled trace is not recorded");
         assertFalse(call(buffer, "after", UNSAMPLED));
         assertEquals("[0, 0, 1, 1]", counts(leaving, "after"));
     }
@@ -182,7 +185,7 @@ class TraceGateTest {
         Context context = buffer.context();
         assertSame(context, buffer.context(), "the context must stay the same within a trace");
         assertTrue(context.traceparent().endsWith("-00"));
-        // A task or a thread is not counted as a trace.
+        // A call on another thread in the context of the trace is not counted as a trace.
         ThreadBuffer other = buffers.lend(Thread.currentThread());
         assertFalse(call(other, "task", context));
         other.attach(context);
@@ -244,7 +247,7 @@ class TraceGateTest {
         Buffers buffers = buffers(3);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 6; at++) {
-            // The first trace has the permit of its entry; three more are spare.
+            // The first trace uses the permit of its entry; the next three use spare permits.
             assertEquals(at < 4, call(buffer, "entry", null), "trace " + at);
         }
         TraceEntry entry = buffers.traces().entry(operation("entry"));
@@ -252,7 +255,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
         assertFalse(call(buffer, "entry", null));
         entry.give(0, 1_000_000);
-        assertFalse(call(buffer, "entry", null), "recorded because of the permits, although the probability is 0");
+        assertFalse(call(buffer, "entry", null), "recorded, although the probability is 0");
         entry.give(0.25, 0);
         int kept = 0;
         for (int at = 0; at < 10_000; at++) {
@@ -357,7 +360,7 @@ class TraceGateTest {
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 20; at++) {
             assertEquals(at < 16, call(buffer, "entry", KEPT), "trace " + at);
-            buffer.free(buffer.published()); // the words are read, but the objects are not
+            buffer.free(buffer.published()); // frees the words, but not the objects
         }
         assertEquals("[0, 0, 16, 0]", counts(buffers, "entry"));
         assertEquals(4, buffer.callsDropped());
@@ -365,8 +368,8 @@ class TraceGateTest {
     }
 
     /**
-     * The call whose exit is lost is unrecorded, because the gate excluded its trace or the ring is
-     * full.
+     * The exit of an unrecorded call is lost. The call is unrecorded because its trace is unsampled
+     * ({@code byGate}) or because the ring is full.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
@@ -389,12 +392,12 @@ class TraceGateTest {
         assertFalse(call(buffer, "inner", null), "recorded, although its caller is not");
         int inner = buffer.enter(operation("inner"));
         buffer.endLeftOut(number);
-        assertTrue(call(buffer, "later", null), "not recorded, although it begins a trace of its own");
+        assertTrue(call(buffer, "later", null), "not recorded, although it begins a trace");
         assertTrue(call(buffer, "later", null));
         assertEquals(!byGate, call(buffer, "between", UNSAMPLED),
                 "the sampled flag must have an effect only if there is a gate");
         long dropped = buffer.callsDropped();
-        buffer.exit(inner); // no effect: its caller was given up
+        buffer.exit(inner); // no effect: endLeftOut gave up the caller
         assertTrue(call(buffer, "later", null));
         buffer.exit(-1);
         assertTrue(call(buffer, "later", null));

@@ -39,7 +39,7 @@ public final class Agent {
         AgentLog log = openLog(settings);
         settings.warnings().forEach(log::say);
         if (!settings.flag(Setting.ENABLED)) {
-            log.say("switched off by the setting enabled");
+            log.say("switched off: the setting enabled is false");
             return;
         }
         open(instrumentation, Object.class.getModule(), "java.lang");

@@ -26,7 +26,7 @@ public final class Calibration implements Runnable {
     private static final int CALLS = 500;
     private static final int ROUNDS = 240;
 
-    /** Number of rounds between two pauses, in which the JIT compiler can compile the loop. */
+    /** Number of rounds between two pauses. The JIT compiler can compile the loop in a pause. */
     private static final int ROUNDS_TOGETHER = 4;
 
     private static final long PAUSE_MILLIS = 4;
@@ -34,13 +34,12 @@ public final class Calibration implements Runnable {
     /** Limit on the processor time for each kind of call in one measurement, ns. */
     private static final long NANOS_MAX = 40_000_000;
 
-    /** Number of calls in an unrecorded trace, which share one decision. */
+    /** Number of calls in each unrecorded trace. The gate decides once for all of them. */
     private static final int CALLS_OF_TRACE = 10;
 
     /**
      * Reads the processor time of the calling thread, or the wall time if the JVM does not measure
-     * it. The overhead is measured in processor time, because on a busy machine most of the wall
-     * time belongs to other threads.
+     * processor time. On a busy machine, most of the wall time belongs to other threads.
      */
     private static final LongSupplier NANOS = clock();
 
@@ -56,8 +55,8 @@ public final class Calibration implements Runnable {
 
     /**
      * @param firstMillisMax upper bound of the first delay
-     * @param leavesOut true if recorded traces are limited; the cost of a call in an unrecorded
-     *     trace is then measured too
+     * @param leavesOut true if {@code traces_max} limits the recorded traces; the cost of a call in
+     *     an unrecorded trace is then measured too
      */
     public Calibration(long firstMillisMax, boolean leavesOut, AgentLog log) {
         this.buffers = new Buffers(Session.shared(), options(0));

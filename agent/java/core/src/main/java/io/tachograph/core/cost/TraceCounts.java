@@ -46,17 +46,17 @@ public final class TraceCounts {
         return kept.length;
     }
 
-    /** Recorded traces about which this or another process has decided. */
+    /** All recorded traces, whether they began in this process or in another process. */
     public long allKept(int index) {
         return kept[index] + followsKept[index];
     }
 
-    /** Unrecorded traces about which this or another process has decided. */
+    /** All unrecorded traces, whether they began in this process or in another process. */
     public long allLeftOut(int index) {
         return leftOut[index] + followsLeftOut[index];
     }
 
-    /** Traces about which this process has decided. */
+    /** All traces that began in this process. */
     long begun(int index) {
         return kept[index] + leftOut[index];
     }

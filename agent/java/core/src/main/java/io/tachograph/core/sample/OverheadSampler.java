@@ -25,7 +25,7 @@ import java.util.PriorityQueue;
  * </pre>
  */
 final class OverheadSampler implements Sampler {
-    /** Number of operations that get their own series in one window: the costliest operations. */
+    /** After each window, at most this number of the costliest operations get their own series. */
     private static final int TOP = 20;
 
     private static final int OWN_MAX = 64;

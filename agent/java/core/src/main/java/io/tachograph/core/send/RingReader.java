@@ -113,7 +113,7 @@ final class RingReader {
         long begin = buffer.consumed();
         long at = begin;
         long end = buffer.published();
-        // read after the ring's position, so that no event is later than this time
+        // The clock is read after the ring's position, so that no event is later than this time.
         long now = System.nanoTime();
         int sinceFreed = 0;
         boundLeftOut(now);
@@ -244,8 +244,8 @@ final class RingReader {
     }
 
     /**
-     * Fast path for the most frequent words: enters and exits of inner calls that do not end a
-     * part, for operations that have a wire id. The path stops before the first other word, and
+     * Fast path for the most frequent words: enters and normal exits of inner calls, if they do not
+     * end a part and the operation has a wire id. The path stops before the first other word, and
      * after at most {@link #RUN_EVENTS} words. The counters are local variables, because the sender
      * spends most of its time in this loop.
      *
@@ -475,8 +475,8 @@ final class RingReader {
     }
 
     /**
-     * Passes the part to the outbox, or drops it if the queue is full and counts the calls that end
-     * in it. Begins the next part.
+     * Passes the part to the outbox. If the queue is full, drops the part and counts the calls that
+     * end in it. Then begins the next part.
      */
     private void closePart() {
         if (record.eventCount() > 0 && !broken) {
@@ -491,8 +491,8 @@ final class RingReader {
     }
 
     /**
-     * Ends the open calls of a thread that has ended as failed, at the time of the last event of
-     * the segment. The event may be in an earlier part.
+     * Ends the open calls of a thread that has ended. The calls end as failed, at the time of the
+     * last event of the segment. That event may be in an earlier part.
      */
     void finish() {
         while (depth > 0) {
