@@ -37,7 +37,7 @@ Curve = dict
 
 
 def exponent(points: list[tuple[float, float]]) -> float:
-    """The slope of the costs over the sizes, both as logarithms. A cost below one tick of the clock (0) has none, so it is left out."""
+    """The slope of the costs over the sizes, both as logarithms. A cost below one tick of the clock (0) has none, so it is omitted."""
     points = [(size, cost) for size, cost in points if cost > 0]
     if len(points) < 2:
         return float("nan")

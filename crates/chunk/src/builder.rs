@@ -22,7 +22,7 @@ pub(crate) struct Builder<'a> {
     summary: Vec<u8>,
 }
 
-/// A summary has at most the bytes of the columns divided by this number. A longer one is left out: the columns are read almost
+/// A summary has at most the bytes of the columns divided by this number. A longer one is omitted: the columns are read almost
 /// as fast.
 const SUMMARY_SHARE: usize = 4;
 

@@ -272,7 +272,7 @@ pub trait Driver: Send + Sync + 'static {
         Ok(all)
     }
 
-    /// Like [`Driver::read`], but may leave out the parts of long values that are not selected. Each value is whole or
+    /// Like [`Driver::read`], but may omit the parts of long values that are not selected. Each value is whole or
     /// reduced to its selected parts. The driver does not check the bytes of a reduced value, so the parts need their own
     /// checksums. A back end that cannot read parts reads whole values.
     async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {

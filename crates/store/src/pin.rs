@@ -52,7 +52,7 @@ pub fn refused_link(path: &Path) -> Error {
 }
 
 /// Whether a backup needs this file: it is a regular file, or a symbolic link to an existing file, which is refused. Other files
-/// and directories, and dangling links, are left out.
+/// and directories, and dangling links, are omitted.
 pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),

@@ -91,7 +91,7 @@ pub trait Fold {
     fn finish(self) -> Self::Answer;
 }
 
-/// Computes an answer from blocks in memory. Like a store, it leaves out blocks without a wanted trace or attribute.
+/// Computes an answer from blocks in memory. Like a store, it skips blocks without a wanted trace or attribute.
 pub fn over<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> F::Answer {
     while let Some(scope) = fold.pass() {
         for SourceBlock { labels, block } in blocks {

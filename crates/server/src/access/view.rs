@@ -1,7 +1,7 @@
 //! What may a request read? A reader of the store that is confined to the series of its access.
 //!
 //! Without a selector each method is that of the store. With one, its matchers are added to every selection, records are read
-//! only of series that match, and damages of other series are left out.
+//! only of series that match, and damages of other series are omitted.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

@@ -78,12 +78,12 @@ async fn import(
             }
             Written::Appended(Appended::Stored) => received.add_to(&app.metrics),
             Written::Appended(Appended::Repeated) => repeated += 1,
-            Written::Appended(Appended::Partly(left_out)) => {
-                received.without(&left_out).add_to(&app.metrics);
-                let records: usize = left_out.records.iter().sum();
+            Written::Appended(Appended::Partly(refused_part)) => {
+                received.without(&refused_part).add_to(&app.metrics);
+                let records: usize = refused_part.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
                 refused_records += records as u64;
-                let reasons = left_out.named.into_iter().map(|series| series.reason);
+                let reasons = refused_part.named.into_iter().map(|series| series.reason);
                 refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
             }
         }

@@ -172,29 +172,29 @@ public final class Buffers {
     // ---- calls of threads without a buffer ----
 
     /** Drops a call. @return the token of the call */
-    int leaveOut() {
+    int drop() {
         droppedWithoutBuffer.increment();
-        return - ++bufferless().leftOut;
+        return - ++bufferless().openDropped;
     }
 
     /** Ends a dropped call. @param call its token; other tokens are ignored */
-    void leftOutEnds(int call) {
+    void droppedEnds(int call) {
         Bufferless mine = bufferless();
-        if (call < 0 && -call <= mine.leftOut) {
-            mine.leftOut = -call - 1;
+        if (call < 0 && -call <= mine.openDropped) {
+            mine.openDropped = -call - 1;
         }
-        if (mine.leftOut == 0) {
+        if (mine.openDropped == 0) {
             local.set(null);
         }
     }
 
     /** Number of open calls of this thread that are dropped. */
-    int leftOut() {
-        return bufferless().leftOut;
+    int openDropped() {
+        return bufferless().openDropped;
     }
 
     /** Drops a declared record. */
-    void leaveOutRecord() {
+    void dropRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
 
@@ -225,7 +225,7 @@ public final class Buffers {
     /** Returns the borrowed buffer of this thread, which has no recorded call open. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == unassigned) {
-            if (leftOut() == 0) {
+            if (openDropped() == 0) {
                 local.set(null);
             }
             return;

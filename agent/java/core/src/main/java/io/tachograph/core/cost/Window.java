@@ -39,7 +39,7 @@ public final class Window {
     private double callNanos;
 
     /** Cost of the calls in unrecorded traces. */
-    double leftOutNanos;
+    double unsampledNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
         this.elapsedNanos = elapsedNanos;
@@ -68,9 +68,9 @@ public final class Window {
      * @param calls number of calls
      * @return their cost, ns
      */
-    public double addLeftOut(long calls, Costs costs) {
-        double nanos = calls * costs.leftOutNanos;
-        leftOutNanos += nanos;
+    public double addUnsampled(long calls, Costs costs) {
+        double nanos = calls * costs.unsampledNanos;
+        unsampledNanos += nanos;
         callNanos += nanos;
         return nanos;
     }

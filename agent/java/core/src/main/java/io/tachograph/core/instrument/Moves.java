@@ -105,7 +105,7 @@ public final class Moves {
     }
 
     /** Reports that some traces are not recorded from now on. */
-    public void leaveTracesOut(String reason) {
+    public void excludeTraces(String reason) {
         String line = "some traces are not recorded from now on: " + reason;
         add(TRACES_OPERATION, new Move(TRACES, State.RECORD, reason), line, tell);
     }

@@ -37,7 +37,7 @@ final class RingReader {
     private static final long AGE_MAX_NANOS = 1_000_000_000;
 
     /** Longest time for which an unrecorded outermost call suppresses all its callees. */
-    static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
+    static final long UNRECORDED_NANOS_MAX = 60_000_000_000L;
 
     /** Words are released to the writer after at least this many, and at the end of a read. */
     private static final int FREE_WORDS = 2_048;
@@ -71,12 +71,12 @@ final class RingReader {
     private long offset;
 
     /**
-     * The last {@link ThreadBuffer#outermostLeftOut}, and the time when the reader first saw this
-     * number, {@code System.nanoTime()}.
+     * The last {@link ThreadBuffer#outermostUnrecorded}, and the time when the reader first saw
+     * this number, {@code System.nanoTime()}.
      */
-    private int leftOut;
+    private int unrecorded;
 
-    private long leftOutSince;
+    private long unrecordedSince;
 
     /**
      * True after an error inside this segment. The rest of the segment is discarded, and its calls
@@ -114,7 +114,7 @@ final class RingReader {
         // read after the ring's position, so that no event is later than this time
         long now = System.nanoTime();
         int sinceFreed = 0;
-        boundLeftOut(now);
+        boundUnrecorded(now);
         // The queue is checked before each word that may complete a part, so that the part finds
         // space.
         while (at < end && !outbox.mustWait()) {
@@ -150,17 +150,17 @@ final class RingReader {
 
     /**
      * Gives up an outermost call that has been unrecorded for more than {@link
-     * #LEFT_OUT_NANOS_MAX}: its exit may be lost, and then its thread would never record again.
+     * #UNRECORDED_NANOS_MAX}: its exit may be lost, and then its thread would never record again.
      *
      * @param now ns, always from the same clock
      */
-    void boundLeftOut(long now) {
-        int number = buffer.outermostLeftOut();
-        if (number != leftOut) {
-            leftOut = number;
-            leftOutSince = now;
-        } else if (number != 0 && now - leftOutSince > LEFT_OUT_NANOS_MAX) {
-            buffer.endLeftOut(number);
+    void boundUnrecorded(long now) {
+        int number = buffer.outermostUnrecorded();
+        if (number != unrecorded) {
+            unrecorded = number;
+            unrecordedSince = now;
+        } else if (number != 0 && now - unrecordedSince > UNRECORDED_NANOS_MAX) {
+            buffer.endUnrecorded(number);
         }
     }
 

@@ -5,10 +5,10 @@ package io.tachograph.overhead;
  * Tachograph reports it. The class of the agent is looked up by name, because this program also
  * runs without an agent.
  */
-final class LeftOut {
+final class Dropped {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
 
-    private LeftOut() {}
+    private Dropped() {}
 
     /** Number of dropped calls; -1 if unknown. */
     static long ofThisThread() {
