@@ -1,7 +1,7 @@
 //! How much effort may an encoder spend, and which codecs and compressions may it use?
 //!
-//! [`codec`] and [`text`] follow an [`Encoding`]. This file asks them for the names and tags of their codecs, so that a new
-//! codec needs no line here.
+//! This file and `codec/`, `text/` use each other: [`codec`] and [`text`] follow an [`Encoding`]. This file asks
+//! them for the names and tags of their codecs, so that a new codec needs no line here.
 
 use crate::{codec, text};
 

@@ -2,6 +2,9 @@
 //!
 //! On Linux, a bound socket with `SO_REUSEADDR` reserves nothing: another socket may bind the same address and listen. So a
 //! port listens from the start. Until it is handed over, its connections are closed at once.
+//!
+//! This file and `serve.rs` use each other: a port that is in use is one of the reasons why the server does not
+//! start.
 
 use std::io;
 use std::net::SocketAddr;

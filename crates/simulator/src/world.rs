@@ -1,4 +1,7 @@
 //! One seed: agents send frames to a store, and the machine crashes again and again.
+//!
+//! This file and `run.rs`, `harm.rs` use each other: a run creates worlds, and a world returns its failure or its
+//! counts. `harm.rs` damages the disk of a world.
 
 use std::path::Path;
 use std::sync::Arc;

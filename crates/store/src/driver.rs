@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
-use crate::pin::PinnedFile;
 use crate::{Error, Result};
 
 /// The tables. The discriminants are on disk (`docs/format/keys.md`).
@@ -136,6 +135,15 @@ pub struct Info {
     pub version: String,
     /// Directory or address, without secrets.
     pub location: String,
+}
+
+/// A hard link to a file of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedFile {
+    /// Path relative to the directory of the links.
+    pub name: String,
+    /// Bytes that belong to the state. The file may be longer.
+    pub bytes: u64,
 }
 
 /// Known damage and loss of the data of a back end, also from before it was opened. The names are file names of the back end.

@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::{Disk, RealDisk, make_directory, names_in};
-use crate::driver::Driver;
+use crate::driver::{Driver, PinnedFile};
 use crate::generation::Generations;
 use crate::guarded::Guarded;
 use crate::journal::{QUARANTINE, format::file_generation};
@@ -24,15 +24,6 @@ use crate::{Error, Result};
 
 /// The files of a data directory that belong to a backup and to a repaired directory, next to `chunks/` and `journal/`.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
-
-/// A hard link to a file of the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinnedFile {
-    /// Path relative to the directory of the links.
-    pub name: String,
-    /// Bytes that belong to the state. The file may be longer.
-    pub bytes: u64,
-}
 
 /// The pinned files of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,9 @@
 //!
 //! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
 //! the file has reached its limit, it becomes `audit.log.1`, older ones move up, and the oldest is removed.
+//!
+//! This file and `file.rs` use each other: the log and the file of tokens are opened with the same options and the
+//! same owner. `file.rs` also restricts the permissions of the log.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,4 +1,6 @@
 //! The table of routes: path, what a request needs, handler. [`Route::new`] takes the need, so that no route lacks one.
+//!
+//! This file and `app.rs` use each other: handlers get the [`App`], which has the needs of all routes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
