@@ -15,7 +15,7 @@ JAVA = os.environ.get("JAVA", shutil.which("java") or "java")
 
 
 def build() -> None:
-    """Builds the jar with the measured process and the sink. Does nothing if the jar is newer than its sources and
+    """Builds the jar with the measured process and the sink, unless the jar is newer than its sources and
     `pom.xml`."""
     sources = [MODULE / "pom.xml", *(MODULE / "src/main").rglob("*.java")]
     if not JAR.exists() or JAR.stat().st_mtime < max(source.stat().st_mtime for source in sources):

@@ -13,7 +13,7 @@ CORES = os.cpu_count() or 1
 PACE = 100_000
 SUSTAINED_PACE, SUSTAINED_SECONDS = 400_000, 60.0
 START_AND_END_SECONDS = 3.5
-"""Seconds of a process in addition to those of its workload. They are used to estimate the duration of a run."""
+"""Seconds of a process in addition to its workload, to estimate the duration of a run."""
 
 BESIDE = ("none", "ours-sink", "kieker-tcp")
 """Setups that are measured when a workload is varied."""
@@ -21,7 +21,6 @@ BESIDE = ("none", "ours-sink", "kieker-tcp")
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a run."""
 
     forks: int
     forks_varied: int
@@ -54,8 +53,7 @@ def plan(
 
 
 def order(experiment: Experiment, seed: int) -> Iterator[tuple[int, Cell]]:
-    """Each cell once in random order, then each cell once in another order, until all forks are done. The seed
-    determines the order."""
+    """Each cell once in random order, then each cell once in another order, until all forks are done."""
     for fork in range(experiment.forks):
         cells = list(experiment.cells)
         random.Random(f"{seed}/{experiment.name}/{fork}").shuffle(cells)

@@ -48,7 +48,7 @@ class Arrived:
 
 
 class Receiver(ABC):
-    """Receives records. It is started before the measured process and stopped after it."""
+    """Started before the measured process, and stopped after the end of that process."""
 
     address = ""
 
@@ -95,7 +95,7 @@ class Sink(Receiver):
 
 
 class Files(Receiver):
-    """A directory into which the measured process writes. Its records are counted after the process has ended."""
+    """A directory into which the measured process writes."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         self._arguments = [*setup.sink, str(folder)]
@@ -180,7 +180,6 @@ def receiver(setup: Setup, folder: Path) -> Receiver:
 
 
 def _said(text: str, is_file: bool) -> Arrived:
-    """Parses the line RESULT of the sink."""
     lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise RuntimeError(f"the sink printed no result: {text.strip()[-300:]!r}")

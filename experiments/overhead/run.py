@@ -1,4 +1,4 @@
-"""Controls a run: builds and fetches everything, measures the processes one after the other, and writes the report."""
+"""A run: builds and fetches everything, measures the processes one after the other, and writes the report."""
 
 import json
 import os
@@ -108,8 +108,7 @@ def _measure_experiment(options: Options, experiment: Experiment, outcome: dict,
 
 
 class Progress:
-    """Prints one line on standard error for each finished process. On a terminal it also shows a line for the running
-    process."""
+    """Prints a line on standard error for each finished process, and on a terminal also for the running process."""
 
     def __init__(self, experiments: Iterable[Experiment]) -> None:
         experiments = list(experiments)
@@ -133,14 +132,14 @@ class Progress:
 
 
 def label(experiment: str, cell: Cell) -> str:
-    """A short name of the cell: experiment, setup, and the part of the workload that the experiment varies."""
+    """Experiment, setup, and the part of the workload that the experiment varies."""
     load = cell.workload
     varied = {"threads": f" x{load.threads}", "depth": f" depth {load.depth}", "method-time": f" {load.method_us:g} us"}
     return f"{experiment} {cell.setup.name}{varied.get(experiment, '')}"
 
 
 def _publish(folder: Path, result: dict, before: Path | None) -> int:
-    """Writes the report and the drawings next to the raw figures, and prints the report. Returns the exit code."""
+    """Writes the report and the drawings next to the raw figures. Returns the exit code."""
     text = report(result)
     if before:
         text += "\n" + compare(result, json.loads((before / RAW).read_text()))

@@ -17,17 +17,15 @@ const BINARY: &str = "tacho";
 /// Separates the parts of a line of `cargo tree`.
 const SEPARATOR: char = '\t';
 
-/// A crate of the binary.
 #[derive(Debug, PartialEq, Eq)]
 struct Crate {
     name: String,
     version: String,
-    /// Whether the crate is a member of this workspace.
+    /// Member of this workspace.
     is_ours: bool,
     /// SPDX expression.
     licence: String,
     repository: String,
-    /// The crates that this crate uses.
     needs: BTreeSet<String>,
 }
 

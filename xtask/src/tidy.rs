@@ -16,10 +16,9 @@ mod words;
 
 use tree::Tree;
 
-/// A violation of a rule, and its position.
 pub struct Finding {
     pub path: String,
-    /// Line, counted from 1; 0 means the whole file.
+    /// From 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
 }
@@ -39,7 +38,7 @@ const RULES: [(&str, Rule); 10] = [
     ("circles", circles::check),
 ];
 
-/// Prints all findings. Fails if there is any.
+/// Fails if there is any finding.
 pub fn run() -> Result<(), String> {
     let tree = Tree::read()?;
     let mut count = 0;

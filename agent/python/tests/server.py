@@ -54,7 +54,7 @@ class Server:
     def __init__(self, *flags: str, context: Optional[ssl.SSLContext] = None) -> None:
         """`flags`: more flags of `tacho serve`. `context`: for the queries, if the server uses TLS."""
         if not BINARY.exists():
-            raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or set TACHO to another one")
+            raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or set TACHO to another binary")
         self.flags = flags
         self.context = context
         self.name = "127.0.0.1"

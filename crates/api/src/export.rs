@@ -9,15 +9,14 @@ use crate::units;
 /// Name of the parameter that makes a request skip unreadable records instead of failing.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// Largest differences between the stored and the recorded (or aggregated) samples: zeros if all of these are exact.
+/// Largest differences between stored samples and the recorded or aggregated ones. Zero if all samples are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
     /// In the unit of the values. Infinite if a relative error may be 100 % or more.
     #[serde(with = "float")]
     pub value: f64,
     pub time_ns: u64,
-    /// Present if some values are downsampled: each of these is an aggregate of the values of a time step. The longest step
-    /// if there are several.
+    /// The longest time step of downsampled values, and its aggregate. `None` if no value is downsampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<Thinned>,
 }
@@ -35,14 +34,12 @@ impl Bounds {
     }
 }
 
-/// Totals of the records read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Totals {
     /// Number of series with at least one record.
     pub series: u64,
     /// Number of these series with inexact values or times, or with downsampled values.
     pub lossy: u64,
-    /// The largest bounds of all series.
     pub bounds: Bounds,
     pub samples: Tally,
     pub entries: Tally,
@@ -78,7 +75,6 @@ impl std::fmt::Display for Thinned {
     }
 }
 
-/// Formats a step as `1 h` or `5 min`.
 fn step(ns: u64) -> String {
     const MINUTE_NS: u64 = 60_000_000_000;
     match ns {

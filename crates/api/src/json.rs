@@ -29,8 +29,8 @@ pub fn json_text_bytes(text: &str) -> usize {
     text.len() + text.bytes().map(escape).sum::<usize>()
 }
 
-/// A member that is a float: a number, or one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote `null`
-/// instead of these strings. `null` is read as infinity, the value of an unknown bound.
+/// A float as a number, or as one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote `null` instead of these
+/// strings. `null` is read as infinity, the value of an unknown bound.
 pub mod float {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
     use serde_json::{Value, json};
@@ -39,7 +39,6 @@ pub mod float {
         if v.is_finite() { json!(v) } else { json!(text(v)) }
     }
 
-    /// The string of a number that is not finite.
     const fn text(v: f64) -> &'static str {
         if v.is_nan() {
             "NaN"
@@ -50,7 +49,7 @@ pub mod float {
         }
     }
 
-    /// The inverse of [`value`]; `None` if the member is not a float.
+    /// The inverse of [`value`]. `None` if the member is not a float.
     pub fn read(value: &Value) -> Option<f64> {
         match value {
             Value::Number(number) => number.as_f64(),

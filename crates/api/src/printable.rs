@@ -10,7 +10,7 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// The same as [`printable`], except that line breaks and tabs are kept.
+/// The same as [`printable`], but keeps line breaks and tabs.
 pub fn printable_lines(text: &str) -> String {
     let kept = |part: &str| {
         let cells: Vec<String> = part.split('\t').map(printable).collect();

@@ -1,14 +1,13 @@
 //! Summarises the series that a store refused. The store reports a text for each: `series a{id="x"}: limit of 3 series is
 //! reached`.
 
-/// Limit on the characters of a series in a message.
 const SERIES_CHARS_MAX: usize = 200;
 
-/// Beginnings of most reasons that `tacho_store` gives (index/admission.rs, scatter.rs), in the text after the series. A reason
-/// with another beginning is not separated from its series.
+/// How most reasons of `tacho_store` begin after the series (index/admission.rs, scatter.rs). Other reasons are not separated
+/// from their series.
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
-/// Beginnings of the details of one series at the end of a reason.
+/// How the details of one series begin at the end of a reason.
 const DETAILS: [&str; 2] = [" (new: ", " (of this series: "];
 
 /// Splits a text into the series and the reason without details of this series. If the text has another form, the
@@ -23,7 +22,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// A text in the reason for the limit on chunks. Counts that change follow it.
+/// A text in the reason for the limit on chunks. Counts that differ between batches follow this text.
 pub const CHUNKS: &str = "(chunks_max): ";
 
 /// The part of a reason that is the same for all records refused by one limit.
@@ -31,7 +30,6 @@ pub fn limit(why: &str) -> &str {
     why.split_once(CHUNKS).map_or(why, |(limit, _)| limit)
 }
 
-/// The text of a series, truncated to the limit of a message.
 pub fn cut(series: &str) -> String {
     match series.char_indices().nth(SERIES_CHARS_MAX) {
         Some((end, _)) => format!("{}...", series.get(..end).unwrap_or(series)),

@@ -5,11 +5,10 @@ use std::ops::Range;
 /// The expected form of a setting that is a whole number. Numbers of bytes have no unit either.
 pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
 
-/// Limit on the characters of a line that a message shows.
 const LINE_CHARS_SHOWN: usize = 200;
 
 /// One-line message about an error in the TOML `text`: line number, column, content of the line, and `message`. `span` is the
-/// place of the error, in bytes of `text`. Without it, the result is only `message`.
+/// place of the error, in bytes of `text`. Without `span`, the result is only `message`.
 pub fn toml_cause(text: &str, message: &str, span: Option<Range<usize>>) -> String {
     let message = shown(&message.lines().collect::<Vec<_>>().join(", "), usize::MAX);
     let Some(before) = span.and_then(|span| text.get(..span.start)) else { return message };

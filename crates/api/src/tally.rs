@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use tacho_model::{Body, Entry, Sample, SeriesId, Timestamp, Value};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Number and checksum of a set of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub count: u64,
@@ -16,7 +15,6 @@ pub struct Tally {
     pub sum: u64,
 }
 
-/// The tally of a series in a store, and the retention of the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     #[serde(flatten)]
@@ -26,7 +24,7 @@ pub struct Held {
     pub retention: Option<Retention>,
 }
 
-/// A retention in ns, and the time before which records are expired.
+/// Records before `before` are expired, because they are older than `keep_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     pub keep_ns: u64,
@@ -53,7 +51,6 @@ impl Tally {
         self.take(entry_hash(id, entry));
     }
 
-    /// Adds the hash of one record.
     pub fn take(&mut self, hash: u64) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(hash);

@@ -1,4 +1,4 @@
-//! Times and durations in parameters. Times are Unix seconds or RFC 3339, in commands also dates and times relative to now.
+//! Times and durations in parameters. Times are Unix seconds or RFC 3339. Commands also accept dates and times relative to now.
 //! Durations have the Prometheus form or are seconds.
 
 use tacho_model::{DURATION_UNITS, Timestamp};
@@ -17,7 +17,7 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
 /// Whether the text is Unix seconds or RFC 3339, but of a time that 64-bit nanoseconds cannot represent.
 pub fn is_out_of_range(text: &str) -> bool {
     let text = text.trim();
-    // Not `+5` and `.5e3`, which are valid for Rust, but not a form of `parse_time`.
+    // `f64` accepts `+5` and `.5e3`, but `parse_time` does not.
     let begins_with_digit = text.strip_prefix('-').unwrap_or(text).starts_with(|c: char| c.is_ascii_digit());
     let is_number = begins_with_digit && text.parse().is_ok_and(f64::is_finite);
     let is_moment = text.parse::<jiff::Timestamp>().is_ok()
@@ -29,7 +29,7 @@ pub fn is_out_of_range(text: &str) -> bool {
 pub const RANGE: &str = "1677-09-21 to 2262-04-11";
 
 /// Parses a time that a person writes: a form of [`parse_time`], a time relative to now (`now`, `-2h`, `2h ago`, `now-2h`), or
-/// a date with or without a time of day. Without a zone it is in UTC, like all output.
+/// a date with or without a time of day. A date without a zone is in UTC, like all output.
 pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim();
     parse_time(text).or_else(|| relative(text, now)).or_else(|| in_utc(text))
@@ -186,7 +186,7 @@ mod tests {
             ("now - 2h", Some(now - 7_200 * NS)),
             ("now+1d", Some(now + day)),
             ("-1.5s", Some(now - 1_500_000_000)),
-            // Unix seconds, as everywhere.
+            // A number is Unix seconds, not relative to now.
             ("-60", Some(-60 * NS)),
             ("1700000000", Some(1_700_000_000 * NS)),
             ("2026-11-01", Some(1_793_491_200 * NS)),

@@ -12,12 +12,11 @@ use crate::{Fault, Process};
 const TURN_TIME_MAX: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An exclusive lock for loading an agent into a process. It is released when this value is dropped or this program ends.
+/// An exclusive lock for loading an agent into a process, until this value is dropped or this program ends.
 pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
 
 impl Turn {
-    /// Waits until no other program holds the lock. Properties of the process that were read before may have changed in the
-    /// meantime.
+    /// Waits until no other program holds the lock. In the meantime, properties of the process may change.
     ///
     /// # Errors
     /// When the process does not exist, its /proc entry cannot be opened or locked, or the other program does not release the

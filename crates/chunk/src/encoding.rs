@@ -27,7 +27,7 @@ pub enum Effort {
 /// Byte compression over the output of a codec of numbers or strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Zstandard for columns that become smaller with it.
+    /// Zstandard, for columns that become smaller.
     #[default]
     Auto,
     None,
@@ -52,7 +52,6 @@ impl Compression {
         }
     }
 
-    /// The inverse of [`Self::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|compression| compression.name() == name)
     }
@@ -65,8 +64,7 @@ pub struct CodecSet {
     tags: u64,
 }
 
-/// Forms that an encoder may choose in addition to codecs, with their numbers in a [`CodecSet`]. The numbers are above
-/// the tags of codecs.
+/// Forms that an encoder may choose in addition to codecs. Their numbers in a [`CodecSet`] are above the tags of codecs.
 pub(crate) mod form {
     /// A column of equal values, which takes no bytes in the body.
     pub(crate) const UNIFORM: u8 = 48;

@@ -7,7 +7,7 @@ use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
 use crate::{Error, FilterInfo, Loss, Role, SummaryInfo, codec, text};
 
-/// The part of a chunk before the records. For samples, it includes statistics about them.
+/// The part of a chunk before the records. For samples, it includes their statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,
@@ -52,7 +52,6 @@ pub struct MemberInfo {
     pub(crate) form: MemberForm,
 }
 
-/// Where the values of a member are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MemberForm {
     /// All values are equal; these are their bits.
@@ -60,7 +59,6 @@ pub(crate) enum MemberForm {
     Stored(Stored),
 }
 
-/// Where the times are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimesForm {
     Regular { step: i64 },
@@ -79,7 +77,7 @@ pub(crate) struct Stored {
     pub(crate) checksum: Option<u32>,
 }
 
-/// Number of columns with the operations, the first ones of executions.
+/// Number of columns with the operations: the first columns of executions.
 pub(crate) const OPERATION_COLUMNS: usize = 2;
 
 /// The parts of a chunk between header and columns.
@@ -185,7 +183,6 @@ impl ColumnInfo {
 }
 
 impl Header {
-    /// The description of one member.
     pub fn member(&self, member: u16) -> Option<&MemberInfo> {
         let place = self.members.binary_search_by_key(&member, |info| info.member).ok()?;
         self.members.get(place)
@@ -216,7 +213,7 @@ impl Header {
         self.summary.map_or(0, |summary| summary.bytes)
     }
 
-    /// Bytes of the first columns of executions, with the operations.
+    /// Bytes of the columns with the operations.
     pub(crate) fn operation_bytes(&self) -> usize {
         let first = self.columns.iter().take(OPERATION_COLUMNS);
         first.fold(0, |sum, column| sum.saturating_add(column.bytes))

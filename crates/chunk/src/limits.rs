@@ -1,6 +1,6 @@
 //! All limits of a chunk (`docs/format/chunk.md`, *Limits*).
 
-/// Limit on samples, entries or segments per chunk. The store cuts chunks much earlier. Readers refuse more.
+/// Limit on samples, entries or segments per chunk. The store cuts chunks much earlier.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
 /// Limit on the series of a group. Each series is a column of values in a chunk of samples. Hosts report tens of metrics
 /// together, and the header must stay small.
@@ -24,5 +24,5 @@ pub const NESTING_MAX: u8 = 2;
 pub const SUMMARY_CELLS_MAX: usize = 1 << 16;
 /// Limit on the points, and on the buckets, of a summary.
 pub const SUMMARY_POINTS_MAX: usize = 1 << 18;
-/// Limit on the parts of segments in a summary whose other part is in another chunk. A chunk with more has no summary.
+/// Limit on the parts of segments in a summary whose other part is in another chunk. A chunk with more such parts has no summary.
 pub const SUMMARY_LOOSE_MAX: usize = 1 << 10;

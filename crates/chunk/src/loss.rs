@@ -1,4 +1,4 @@
-//! How lossy is a column? Each lossy column stores its aggregation, its method, its bound, and its largest actual error.
+//! How lossy is a column?
 
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
@@ -45,7 +45,6 @@ pub struct Aggregation {
     pub how: Aggregate,
 }
 
-/// The loss of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     /// The aggregation, which is applied before the method.

@@ -35,8 +35,8 @@ fn samples_take_few_bytes() {
     check("constant, ms of jitter in ns", Values::F64(&[1.5; COUNT]), 1_000_000, 2.7);
 }
 
-/// Ten percentages of a host, every ten seconds for a day. This load is often used to compare time series databases.
-/// The limit includes 0.004 bytes per value for marks, with which a reader of one hour does not decode the whole day.
+/// Ten percentages of a host, every ten seconds for a day, a load that is often used to compare time series databases. The
+/// limit includes 0.004 bytes per value for marks.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;
@@ -53,8 +53,8 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
     }
 }
 
-/// Floats with a regularity that the encoder's sample of 512 values does not show. The automatic choice must take at most
-/// 3 % more bytes than the best requested compression.
+/// The floats have a regularity that the encoder's sample of 512 values does not show. The automatic choice may take 3 % more
+/// bytes than the best requested compression.
 #[test]
 fn automatic_compression_matches_the_best_requested_one() {
     let mut rng = Rng(5);
@@ -67,7 +67,7 @@ fn automatic_compression_matches_the_best_requested_one() {
     let mut mixed = Rng(7);
     let mut places = Rng(8);
     let columns = [
-        // Means as monitors compute them: thousandths that are summed up as floats.
+        // Means as monitors compute them: sums of thousandths as floats.
         column(
             "means of thousandths",
             1.5,

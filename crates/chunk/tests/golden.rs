@@ -1,6 +1,5 @@
-//! Chunks of older versions stay readable. Decodes the files of `testdata/chunk/` and compares them with the descriptions
-//! made when they were written. The files are never regenerated: encoders may write other bytes, but readers must read
-//! these.
+//! Chunks of older versions stay readable. The decoded files of `testdata/chunk/` equal the descriptions made when the files were
+//! written. The files are never regenerated: encoders may write other bytes, but readers must read these bytes.
 
 mod common;
 

@@ -39,8 +39,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Recomputes the checksum of the header and, except in a group, of the columns, so that their damage reaches the decoders.
-/// The checksums of filters and of the columns of a group stay.
+/// Recomputes the checksum of the header and, except in a group, of the columns, so that damage reaches the decoders. Does not
+/// change the checksums of filters and of the columns of a group.
 fn repair(bytes: &mut [u8]) {
     let of_group = bytes.get(4) == Some(&2);
     let prefix = if of_group { 16 } else { 20 };
@@ -63,13 +63,11 @@ fn repair_header(bytes: &mut [u8], prefix: usize, end: usize) {
     bytes[prefix - 4..prefix].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Bytes of the filters between header and columns.
 fn filter_bytes(chunk: &[u8]) -> usize {
     let filters = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().filters);
     filters.map_or(0, |filters| filters.trace_bytes + filters.request_bytes)
 }
 
-/// Bytes of the summary between filters and columns.
 fn summary_bytes(chunk: &[u8]) -> usize {
     let summary = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().summary);
     summary.map_or(0, |summary| summary.bytes)
@@ -311,7 +309,7 @@ fn a_summary_of_other_calls_is_detected() {
     assert_eq!(version(0), "version of the summary is 0, which is invalid");
 }
 
-/// A read of one member reads only its bytes, so damage of other members has no effect.
+/// A read of one member reads only its own bytes.
 #[test]
 fn a_member_is_readable_although_another_is_damaged() {
     let column = |member, values| GroupColumn { member, values, loss: None };

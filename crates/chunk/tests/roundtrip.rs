@@ -35,8 +35,8 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     header.clone()
 }
 
-/// Reads one member from those parts of a chunk that are needed for this member. Checks that they have no columns of other
-/// members, and no columns at all for a time range without samples.
+/// Reads one member from the parts of a chunk that this member needs. Checks that these parts have no columns of other members,
+/// and no columns at all for a time range without samples.
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
@@ -163,7 +163,7 @@ proptest! {
         for (number, segment) in segments.iter().enumerate() {
             let mut own = read.segment(number);
             prop_assert_eq!(own.check(read.operations().len()), Ok(()));
-            // The block uses its own numbers for operations. The operations themselves must be the same.
+            // The block has its own numbers for operations, so the operations are compared.
             for (a, b) in own.events.iter_mut().zip(&segment.events) {
                 if let (tacho_model::EventKind::Enter(x), tacho_model::EventKind::Enter(y)) = (a.kind, b.kind) {
                     prop_assert_eq!(&read.operations()[x as usize], &operations[y as usize]);

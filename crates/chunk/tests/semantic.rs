@@ -188,7 +188,7 @@ fn possible_counters_and_columns_that_would_not_take_fewer_bytes_are_not_changed
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
 }
 
-/// Values that were changed before stay as they are. The other values are changed so that the whole column takes few bytes.
+/// Values that were changed before must not change again.
 #[test]
 fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() {
     for (noise, tolerance, method) in [
@@ -205,7 +205,7 @@ fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() 
         let whole = simplify(exact.as_values(), &[all], method, tolerance).unwrap().0;
         let mut column = ValueColumn::F64(vec![]);
         let mut known = 700..700;
-        // Each step knows the values of one range. The values of the previous range, a part of this one, are already changed.
+        // Each range contains the previous range, whose values are already changed.
         for now in [700..1_400, 300..1_402, 0..1_402, 0..COUNT] {
             let mut wider = exact.clone();
             wider.put(known.start, column.as_values());

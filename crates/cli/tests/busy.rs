@@ -1,5 +1,5 @@
-//! Tests a full memory budget of request bodies, and a full queue of merges. Further requests get an error with Retry-After.
-//! When memory or a place in the queue is free again, requests succeed.
+//! Tests a full memory budget of request bodies, and a full queue of merges. Further requests get an error with Retry-After,
+//! until memory or a place in the queue is free.
 
 #[path = "../../server/tests/support/inside.rs"]
 mod inside;
@@ -37,7 +37,7 @@ fn metric(at: SocketAddr, series: &str) -> f64 {
     line.map_or(0.0, |value| value.parse().unwrap())
 }
 
-/// The encoded body of a remote write with one sample.
+/// A remote write with one sample.
 fn remote_write() -> Vec<u8> {
     const PAIR: &[u8] = &[0x0a, 8, b'_', b'_', b'n', b'a', b'm', b'e', b'_', b'_', 0x12, 1, b'r'];
     const SAMPLE: &[u8] = &[0x12, 11, 9, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 16, 1];
@@ -69,8 +69,8 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
         let answer = ask(door);
         assert!(answer.status < 300, "{door}: {} {}", answer.status, answer.text());
     }
-    // Starts as many large bodies as fit. A body takes memory as it arrives, and all of them arrive at the same time, so some
-    // may be refused before they are complete. Small bodies then use up the rest of the budget.
+    // As many large bodies as fit. A body takes memory as it arrives, and all arrive at the same time, so some may be refused
+    // before they are complete. Small bodies then use up the rest of the budget.
     let mut held: Vec<TcpStream> = (0..BODIES).map(|_| stalled(at, BODY_BYTES - 1)).collect();
     wait_for("the budget to be used up", || {
         held.push(stalled(at, 1));

@@ -1,4 +1,4 @@
-//! Sends the generated calls of a fleet (`crates/lab/src/calls`), and tests that the server's answers have their figures.
+//! Sends the calls of a fleet (`crates/lab/src/calls`), and tests that the server's answers have the figures of these calls.
 
 mod support;
 
@@ -27,8 +27,7 @@ fn expected(rows: &str) -> Figures {
     for row in rows.lines().map(cells) {
         let number = |name| row[name].parse::<u64>().unwrap();
         let sum = figures.entry((row["service"].to_owned(), row["operation"].to_owned())).or_default();
-        // Self times of HTTP clients are not compared: in the rows they include the time of the called service, and in the
-        // answers of the server they do not.
+        // Self times of HTTP clients are not compared: only those in the rows include the time of the called service.
         let own = if row["kind"] == "http-client" { 0 } else { number("self_ns") };
         for (sum, more) in sum.iter_mut().zip([1, number("failed"), number("duration_ns"), own]) {
             *sum += more;
@@ -54,7 +53,7 @@ fn operations_and_traces_of_a_fleet_have_the_figures_of_its_calls() {
     let expected = expected(&text);
 
     let range = format!("start={START_S}&end={}", START_S + 700);
-    // A long range has long steps, into which the slots of the summaries fit.
+    // The slots of the summaries fit into the long steps of a long range.
     let long = format!("start={}&end={}", START_S - 1_000_000, START_S + 1_000_000);
     for is_flushed in [false, true] {
         if is_flushed {
@@ -80,7 +79,6 @@ fn operations_and_traces_of_a_fleet_have_the_figures_of_its_calls() {
     check_series(&server, &expected);
 }
 
-/// Compares the series of calls with the figures of the calls.
 fn check_series(server: &Server, expected: &Figures) {
     let end = START_S + 700;
     let asked = |query: &str| {
@@ -119,7 +117,6 @@ fn check_series(server: &Server, expected: &Figures) {
     assert!(names["data"].as_array().unwrap().contains(&"calls_total".into()), "{names}");
 }
 
-/// The figures of the operations in an answer.
 fn figures(answer: &Value) -> Figures {
     let figure = |row: &Value, name: &str| row[name].as_u64().unwrap();
     let figures = |row: &Value| {
@@ -131,8 +128,8 @@ fn figures(answer: &Value) -> Figures {
     answer["operations"].as_array().unwrap().iter().map(figures).collect()
 }
 
-/// Compares an answer from summaries with one from the calls: percentiles within 1 % and the 0.1 % of the other answer, self
-/// times of HTTP clients not at all, and all other figures exactly.
+/// Compares an answer from summaries with an answer from the calls. Percentiles may differ by 1.11 %, because summaries have an
+/// error of 1 % and the other answer of 0.1 %. Self times of HTTP clients are not compared. All other figures are equal.
 fn compare(got: &Value, exact: &Value) {
     match (got, exact) {
         (Value::Array(got), Value::Array(exact)) => {

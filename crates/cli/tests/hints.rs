@@ -1,5 +1,5 @@
-//! Tests the hints of the commands for empty answers, refused requests and unknown variables, and the times and the JSON that
-//! commands have in common.
+//! Tests hints of the commands for empty answers, refused requests and unknown variables. Also tests the forms of times and of
+//! JSON that commands have in common.
 
 mod support;
 

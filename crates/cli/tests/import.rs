@@ -51,7 +51,6 @@ fn chronix_files_are_imported_without_their_broken_rows() {
     let rest = r#""values":[2555904,-1,3.49],"timestamps":[1439393141389,1439393142520,1439393144000]}"#;
     assert_eq!(place.export(&["--match", "{host=\"host1\"}"]), format!("{line}{rest}\n"));
 
-    // The same command again reports that the import is complete.
     let (code, outcome, _) = place.import(&args);
     assert_eq!(code, Some(0));
     assert!(outcome.as_str().unwrap().starts_with("nothing to do:"), "{outcome}");
@@ -92,7 +91,6 @@ fn samples_and_entries_round_trip_exactly_through_a_server_and_a_directory() {
     assert_eq!(place.server.post("/api/flush", &[], b"").status, 204);
     assert_eq!(place.export(&["--match", ALL]), exported, "the export from chunks differs");
 
-    // Imports into a data directory, and exports from it.
     let (data, again) = (place.path("other"), place.path("again.jsonl"));
     let (code, _, stderr) = run(&["import", file.to_str().unwrap(), "--data", &data]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -218,7 +216,7 @@ fn repeated_times_are_distinguished_from_loss() {
         (&verified["good"], &verified["replaced"], &verified["samples"]["count"]),
         (&true.into(), &2.into(), &3.into())
     );
-    // Another client has written a sample of the same series between the imported ones, so the comparison fails.
+    // A sample of another client is between the imported samples of the series, so the comparison fails.
     place.server.post("/write?precision=s", &[], b"b value=1 5");
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -263,7 +261,7 @@ fn an_interrupted_import_resumes_without_duplicates() {
         let n = 400_000;
         let file = place.file("rows.jsonl", rows(n).as_bytes());
         interrupt(&place.server.url(), &file, signal);
-        // If the metrics show one connection, it is the one that gets them: no request of the interrupted import is left.
+        // The request for the metrics is one connection. Any other is of the interrupted import.
         wait_for("the end of the connections of the import", || {
             let metrics = place.server.get("/metrics").text();
             metrics.contains("tacho_connections{listener=\"http\"} 1\n").then_some(())

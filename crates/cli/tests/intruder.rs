@@ -1,4 +1,4 @@
-//! Tests what an intruder would try.
+//! Tests that tokens, sessions and the audit log withstand attacks.
 
 mod support;
 #[path = "support/tokens.rs"]
@@ -25,7 +25,7 @@ impl Guarded {
         let data = place.path().join("data");
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
-        // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist before.
+        // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist already.
         wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }
@@ -124,7 +124,7 @@ fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
     assert_eq!((ended.status, with(&first).status, with(&second).status), (204, 401, 200));
     revoke(&guarded.server, "reader");
     assert_eq!(with(&second).status, 401);
-    // An old cookie of a page does not count as a guess of a token.
+    // An old cookie does not count as a guess of a token.
     for _ in 0..20 {
         assert_eq!(with(&second).status, 401);
     }
@@ -312,7 +312,6 @@ fn an_import_above_the_rate_is_delayed_and_completes() {
     assert_eq!(done.json()["data"]["repeated"].as_u64(), Some(1), "{}", done.text());
     assert!(guarded.refused("limited", "samples_per_second") >= 1);
 
-    // Each write that must wait is counted by its protocol.
     let lines: String = (1..=200).map(|at| format!("m value=1 {at}\n")).collect();
     let write = || guarded.server.post("/write", &[("Authorization", &bearer)], lines.as_bytes()).status;
     let mut delayed = 0;
@@ -359,7 +358,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     let is_closed = |server: &Server| {
         let closed = server.get("/api/v1/labels");
         let ready = server.get("/readyz");
-        // Anyone may ask, so the answer does not contain the path of the directory.
+        // The answer needs no token, so it must not contain the path of the directory.
         let text = ready.text();
         assert!(!text.contains(data.to_str().unwrap()), "{text}");
         closed.status == 401 && ready.status == 503 && text.contains("file of tokens cannot be used")

@@ -1,5 +1,5 @@
-//! Tests Parquet import and export with the real binary: files in the forms of data frame libraries are read, and
-//! exports can be imported again.
+//! Tests Parquet import and export with the real binary. Files in the forms of data frame libraries are read, and exports can be
+//! imported.
 
 mod support;
 
@@ -69,7 +69,6 @@ fn parquet_exports_round_trip() {
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("file holds samples, not texts: omit --text"), "{stderr}");
 
-    // An export of the samples to standard output is identical to the file.
     let out = std::process::Command::new(support::tacho())
         .args(["export", "--format", "parquet", "--server", &url])
         .args(all)

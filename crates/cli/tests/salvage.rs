@@ -1,5 +1,5 @@
-//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories, mostly where the journals show
-//! what `chunks/` lacks.
+//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories, mostly if the journals show what
+//! `chunks/` lacks.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -35,7 +35,7 @@ fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// The segment file has a torn end, and the journal has records, so a start that is not refused changes files.
+/// The segment file has a torn end, and the journal has records, so a successful start changes files.
 #[test]
 fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
         "{stderr}"
     );
     assert!(found() == before, "{stderr}");
-    // Compared after the stop, because a running server may remove a file during the comparison.
+    // A running server could remove a file during the comparison.
     assert_eq!(Server::start(&data).stop().code(), Some(0));
     assert!(found() != before, "the start changed nothing");
 }
@@ -159,7 +159,7 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
     let remove_segments = |at: &Path| {
         files(at).into_iter().filter(is_of_chunks).for_each(|path| std::fs::remove_file(path).unwrap());
     };
-    // `chunks/` was lost, and an empty one was created in its place.
+    // `chunks/` was lost, and is empty again.
     let empty = |at: &Path| {
         remove_all(at);
         in_runtime(async { drop(Embedded::open(&at.join("chunks")).await.unwrap()) });
@@ -240,7 +240,7 @@ fn journal(data: &Path) -> PathBuf {
     files(data).into_iter().find(is_journal).unwrap()
 }
 
-/// A damage that makes the server refuse the directory.
+/// Damage that makes the server refuse the directory.
 struct Refused {
     name: &'static str,
     damage: fn(&Path),
@@ -300,7 +300,7 @@ const REFUSED: [Refused; 5] = [
     },
 ];
 
-/// Before each damage, the segment file gets a torn end, which a start cuts off only if it does not refuse the directory.
+/// Before each damage, the segment file gets a torn end, which only a successful start cuts off.
 #[test]
 fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
     let place = tempfile::tempdir().unwrap();
@@ -324,7 +324,7 @@ fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
         let (code, stderr) = refused_start(&damaged);
         assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains(message), "{name}: {stderr}");
-        // The message about a wrong name has the remedy itself, so it names no commands.
+        // The message about a wrong name has the remedy, and names no commands.
         let commands: &[&str] = if kind == "file-foreign" { &[] } else { &["check", "restore", "repair"] };
         for command in commands {
             assert!(stderr.contains(&format!("tacho {command}")), "{name}: {command} in {stderr}");
@@ -356,13 +356,12 @@ fn the_server_repairs_one_damaged_copy_of_the_manifest() {
     assert_eq!(remedies(&findings, "manifest-damaged"), BTreeSet::new(), "{findings:?}");
 }
 
-/// The remedies of all findings of a kind.
 fn remedies<'a>(findings: &'a [Value], kind: &str) -> BTreeSet<&'a str> {
     let of_kind = findings.iter().filter(|finding| finding["kind"] == kind);
     of_kind.map(|finding| finding["remedy"].as_str().unwrap()).collect()
 }
 
-/// Starts a server that refuses the directory. Returns the exit code and the message.
+/// The exit code and the message of a server that refuses the directory.
 fn refused_start(data: &Path) -> (Option<i32>, String) {
     let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
     let (code, stdout, stderr) = run(&[&serve[..], &[data.to_str().unwrap()]].concat());

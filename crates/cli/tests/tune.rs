@@ -1,4 +1,4 @@
-//! Tests `tacho tune` with the real binary: on files, a data directory and a server.
+//! Tests `tacho tune` with files, a data directory and a server.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn csv() -> String {
     out
 }
 
-/// Runs `tacho tune`. Returns the outcome and stderr.
+/// The outcome and stderr of `tacho tune`.
 fn tune(args: &[&str]) -> (Value, String) {
     let (code, stdout, stderr) = run(&[&["tune", "--json", "--seconds", "5"], args].concat());
     assert_eq!(code, Some(0), "{args:?}: {stderr}");

@@ -1,4 +1,4 @@
-//! Tests writes over HTTP: kept and refused records, and the responses.
+//! Tests writes over HTTP: kept and refused records, and responses.
 
 mod support;
 
@@ -69,7 +69,7 @@ fn refusals_of_requests_name_the_reason() {
     fails("/write", &[], &[b'x'; 1001], 413, "1000 bytes");
     fails("/write?precision=y", &[], b"a value=1", 400, "precision");
     fails("/write", &[("Content-Encoding", "gzip")], b"no gzip", 400, "gzip body is damaged");
-    // The body is short, but expands to a long one.
+    // The short body expands to a long body.
     fails("/write", &[("Content-Encoding", "gzip")], &gzip(&[b'x'; 100_000]), 413, "1000 bytes");
     fails("/write", &[("Origin", "http://evil.example")], b"a value=1", 403, "evil.example");
     assert_eq!(server.request("GET", "/write", &[], b"").status, 405);
@@ -84,7 +84,7 @@ fn a_body_may_have_32_mib_by_default() {
     let line = "full value=4 1700000000";
     body.truncate(body.len() - line.len());
     body.push_str(line);
-    // The last comment was truncated. Its last byte becomes a line break.
+    // The last byte of the truncated comment becomes a line break.
     let at = body.len() - line.len() - 1;
     body.replace_range(at..=at, "\n");
     assert_eq!(body.len(), 32 << 20);

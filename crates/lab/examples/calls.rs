@@ -10,7 +10,7 @@ use tacho_lab::calls::{HEADER, Sender, Trace, Traces, When, rows};
 use tacho_model::Random;
 
 const HOUR_NS: f64 = 3.6e12;
-/// Limit on the traces that the result names.
+/// Number of traces in the sample.
 const NAMED: usize = 32;
 
 #[derive(Parser)]
@@ -66,7 +66,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What was generated.
 struct Summary {
     calls: u64,
     traces: u64,

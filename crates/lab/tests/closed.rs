@@ -1,5 +1,4 @@
-//! Tests the closed loop against a small server. The server counts requests. The path of a request determines whether it gets
-//! an answer, an error, no answer, or a closed connection.
+//! Tests the closed loop with a small server, which counts requests.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

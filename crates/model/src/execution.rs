@@ -55,7 +55,6 @@ pub const fn mix64(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
-/// The inverse of [`mix64`].
 pub const fn unmix64(n: u64) -> u64 {
     let n = (n ^ (n >> 31) ^ (n >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
     let n = (n ^ (n >> 27) ^ (n >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
@@ -106,7 +105,6 @@ impl OperationKind {
     }
 }
 
-/// The target of a call: a method, a route, a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operation {
     pub kind: OperationKind,
@@ -167,18 +165,15 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// One part of the events of one thread for one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub trace: TraceId,
-    /// The span id of call `k` is `mix64(base + k)`. All parts of a segment have the same base.
+    /// All parts of a segment have the same base.
     pub base: u64,
-    /// Number of the part; 0 for the first part.
     pub part: u32,
     /// The span that caused this segment. It belongs to another segment, or to another tracer.
     pub parent: Option<SpanId>,
     pub thread: Arc<str>,
-    /// Time of the first event.
     pub start: Timestamp,
     /// Calls open at the start, outermost first. Empty in part 0.
     pub carried: Vec<Carried>,
@@ -188,7 +183,6 @@ pub struct Segment {
     pub attributes: Vec<Attribute>,
 }
 
-/// Why a segment was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
     #[error("trace id is zero")]
@@ -210,7 +204,7 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// Number of calls that exit in this part. This is the number of executions.
+    /// The number of executions: calls that exit in this part.
     pub fn calls_completed(&self) -> usize {
         self.events.iter().filter(|e| !matches!(e.kind, EventKind::Enter(_))).count()
     }
@@ -220,8 +214,8 @@ impl Segment {
         self.events.iter().fold(0, |sum: u64, e| sum.saturating_add(e.delta))
     }
 
-    /// Checks the invariants that users of a segment rely on: a trace id other than 0, at least one event, limits, no exit
-    /// without an open call, operations within a table of `operations` entries, and times that do not overflow.
+    /// Checks the invariants that users of a segment rely on. `operations` is the length of the table of
+    /// operations.
     pub fn check(&self, operations: usize) -> Result<(), SegmentError> {
         if self.trace.0 == 0 {
             return Err(SegmentError::TraceZero);
@@ -268,7 +262,6 @@ impl Segment {
         if end.is_none() || begin.is_none() { Err(SegmentError::TimeOverflow) } else { Ok(()) }
     }
 
-    /// Span id of call number `call` of the segment.
     pub const fn span(&self, call: u32) -> SpanId {
         SpanId(mix64(self.base.wrapping_add(call as u64)))
     }

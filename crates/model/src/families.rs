@@ -1,8 +1,8 @@
 //! Which label sets of a sequence differ only in the name?
 //!
-//! Files store each label set as a difference from the previous one, so a few bytes can represent a long set. Sets that
-//! differ only in the name share their other labels in memory too. Without this, a small file could take much memory at
-//! startup.
+//! Files store each label set as a difference from the previous one, so a few bytes can represent a long set.
+//! Sets that differ only in the name share their other labels in memory too. Without sharing, a small file
+//! could take much memory at startup.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::labels::{SHARED_BYTES_MIN, parts_of};
 use crate::{LabelError, Labels, NAME};
 
-/// Creates labels from canonical bytes. Remembers which labels other than the name it has read.
+/// Creates labels from canonical bytes.
 #[derive(Debug, Default)]
 pub struct Families {
     /// Key: the hash of a set's labels without the name. Value: these labels, as soon as a second set has them.
@@ -22,7 +22,7 @@ pub struct Families {
 }
 
 impl Families {
-    /// Reads the labels from bytes as [`Labels::from_canonical`] does. Among long sets that differ only in the name, the
+    /// Reads labels as [`Labels::from_canonical`] does. Among long sets that differ only in the name, the
     /// first has its own copy of the labels; later sets share one copy.
     pub fn read(&mut self, canonical: &[u8]) -> Result<Labels, LabelError> {
         let Some((before, name, after)) = parts_of(canonical, NAME) else {
@@ -112,7 +112,6 @@ mod tests {
         ) {
             let (mut families, mut before): (Families, Vec<Labels>) = Default::default();
             for pairs in sets {
-                // Reads the labels twice with the same name, then with another name.
                 let mut renamed = pairs.clone();
                 renamed.insert(NAME.to_owned(), "other".to_owned());
                 for pairs in [&pairs, &pairs, &renamed] {

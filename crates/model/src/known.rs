@@ -1,4 +1,5 @@
-//! Samples of series that the store knows, by the numbers of the series instead of their labels.
+//! Which samples belong to series that the store knows? Such samples have the number of their series instead
+//! of its labels.
 //!
 //! A sender repeats the text of its series in every request. The store keeps a keyed hash of this text per series, the
 //! *spelling*. A decoder hashes the text and asks the store for the series, so it makes no labels
@@ -14,7 +15,6 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::Sample;
 
-/// Bytes of a hash that are kept and compared.
 const SPELLING_BYTES: usize = 12;
 
 /// The first 96 bits of a keyed 128-bit hash of the text that a sender writes for a series.
@@ -22,7 +22,7 @@ const SPELLING_BYTES: usize = 12;
 pub struct Spelling([u8; SPELLING_BYTES]);
 
 impl Spelling {
-    /// The spelling of no text.
+    /// Marks a series without a spelling.
     pub const NONE: Self = Self([0; SPELLING_BYTES]);
 
     fn of(hasher: &SipHasher13) -> Self {
@@ -38,8 +38,8 @@ impl Spelling {
     }
 }
 
-/// The secret keys of the hash, one for each protocol. SipHash is a pseudo-random function (Aumasson, Bernstein, INDOCRYPT 2012):
-/// without the keys, nobody can construct two texts with the same hash.
+/// The secret keys of the hash, one for each protocol. SipHash is a pseudo-random function (Aumasson,
+/// Bernstein, INDOCRYPT 2012): without the keys, no sender can construct two texts with the same hash.
 #[derive(Clone)]
 pub struct SpellingKeys {
     lines: SipHasher13,
@@ -52,11 +52,11 @@ impl SpellingKeys {
         Self { lines, labels }
     }
 
-    /// The spelling of a field of a line in line protocol. It begins with the head of the line.
+    /// Hashes the head of a line in line protocol. [`SpelledHead::field`] adds the key of a field.
     pub fn head(&self, head: &[u8]) -> SpelledHead {
         let mut hasher = self.lines;
         hasher.write(head);
-        // A head has no space that is not escaped, so head and key cannot be divided in another way.
+        // Spaces in a head are escaped, so this space ends the head.
         hasher.write(b" ");
         SpelledHead(hasher)
     }
@@ -75,7 +75,6 @@ impl fmt::Debug for SpellingKeys {
     }
 }
 
-/// The hash of the head of a line, before the key of a field.
 #[derive(Clone)]
 pub struct SpelledHead(SipHasher13);
 
@@ -116,13 +115,11 @@ pub trait FindSeries {
 /// makes labels for further series.
 pub const KNOWN_LABELS_BYTES_MAX: usize = 64 << 20;
 
-/// Samples of known series, in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownSamples {
     runs: Vec<Run>,
     samples: Vec<Sample>,
     labels_bytes: usize,
-    /// Number of samples by the note of their series.
     notes: Vec<u64>,
 }
 
@@ -135,7 +132,7 @@ struct Run {
 }
 
 impl KnownSamples {
-    /// Memory of one sample of a series of its own, bytes.
+    /// Memory of a run with one sample, bytes.
     pub const BYTES: usize = size_of::<Run>() + size_of::<Sample>();
 
     #[inline]
@@ -182,7 +179,6 @@ impl KnownSamples {
         self.runs.len()
     }
 
-    /// Bytes of the labels of all runs.
     pub const fn labels_bytes(&self) -> usize {
         self.labels_bytes
     }
@@ -196,7 +192,6 @@ impl KnownSamples {
         self.samples.is_empty()
     }
 
-    /// Memory, bytes.
     pub const fn bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Run>()
             + self.samples.capacity() * size_of::<Sample>()

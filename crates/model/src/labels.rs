@@ -37,7 +37,6 @@ impl fmt::Debug for SeriesId {
     }
 }
 
-/// Why a set of labels was refused. A message about a limit states the actual size and the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     #[error("label name is empty (value {value:?})")]
@@ -126,7 +125,6 @@ impl Labels {
         Ok(Self::of(canonical.into(), list.len()))
     }
 
-    /// Creates a set from valid canonical bytes.
     fn of(canonical: Box<[u8]>, count: usize) -> Self {
         let id = xxh3_128(&canonical).to_be_bytes();
         Self { id, own: canonical, base: None, at: 0, count: u8::try_from(count).unwrap_or(u8::MAX) }
@@ -259,17 +257,14 @@ impl Labels {
         }
     }
 
-    /// Length of [`Labels::canonical`].
     pub fn canonical_bytes(&self) -> usize {
         self.own.len() + self.base.as_ref().map_or(0, |base| base.own.len())
     }
 
-    /// Number of bytes that are not shared with other sets.
     pub fn own_bytes(&self) -> usize {
         self.own.len()
     }
 
-    /// The labels shared with other sets.
     pub const fn base(&self) -> Option<&Arc<Self>> {
         self.base.as_ref()
     }
@@ -287,7 +282,7 @@ impl Labels {
         Self::within(pairs, usize::MAX)
     }
 
-    /// The id is computed when the labels are created, so this call is free.
+    /// Free: the id is computed when the labels are created.
     pub const fn id(&self) -> SeriesId {
         SeriesId(u128::from_be_bytes(self.id))
     }
@@ -369,7 +364,6 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + rest.iter().position(|byte| *byte == END)?)
 }
 
-/// Iterates over the labels of all pieces in order.
 struct Pairs<'a> {
     parts: Parts<'a>,
     later: [&'a [u8]; 2],
@@ -434,7 +428,7 @@ impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
         let is_alike = match (&self.base, &other.base) {
             (None, None) => true,
-            // Each `own` is one label, so neither is a prefix of the other.
+            // Each `own` is one label, so no `own` is a prefix of another.
             (Some(one), Some(another)) => Arc::ptr_eq(one, another) && self.at == other.at,
             _ => false,
         };

@@ -3,8 +3,6 @@
 //! This crate has no async, no I/O, and does not read the system's clock. Timestamps are `i64` nanoseconds since the Unix
 //! epoch, UTC, everywhere.
 //!
-//! Path of one record: `ingest` decodes the bytes of a protocol into a [`Batch`] of these types; `store` stores the
-//! batch.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

@@ -4,13 +4,11 @@
 /// Limit on the number of labels of one series. Series of real Prometheus setups usually have fewer than 30 labels. 64 leaves a
 /// margin, and bounds the memory that a hostile sender can use.
 pub const LABELS_MAX: usize = 64;
-/// Limit on the bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
-/// Limit on the bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
 /// Limit on the bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a
-/// series key. Without this limit, labels could have more than four times as many bytes in total, and each field of a line in
-/// line protocol has all labels of the line.
+/// series key. Without this limit, one series could have more than four times as many bytes. Each field of a line in line
+/// protocol repeats all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Limit on the bytes of one entry's body. A long stack trace fits; a whole file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
@@ -21,7 +19,6 @@ pub const SEGMENT_EVENTS_MAX: usize = 65_536;
 /// Limit on the open calls carried from one part of a segment to the next. So at most this many nested calls may be open where
 /// a segment is cut.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
-/// Limit on the attributes in one part of a segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;
 /// Limit on the bytes of one attribute value; the agent truncates longer values and appends `…`.
 pub const ATTRIBUTE_BYTES_MAX: usize = 4_096;

@@ -83,8 +83,8 @@ impl Matcher {
         Self { label: label.into(), op: MatchOp::Equal, value: value.into(), pattern: None }
     }
 
-    /// Approximate number of states of the compiled pattern; a state takes 60 to 250 bytes. 0 if nothing was compiled,
-    /// for example for a list of values.
+    /// Approximate number of states of the compiled pattern. A state takes 60 to 250 bytes. 0 if nothing was compiled,
+    /// as for a list of values.
     pub fn states(&self) -> u64 {
         self.pattern.as_ref().map_or(0, |pattern| pattern.cost)
     }

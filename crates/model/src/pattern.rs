@@ -32,7 +32,6 @@ pub enum Candidates {
     Something,
     /// Values with this prefix.
     Prefix(String),
-    /// Only these values.
     Values(Vec<String>),
 }
 
@@ -49,7 +48,7 @@ impl PatternBudget {
     /// Limit on the approximate number of states of all automata. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
-    /// For the patterns of stored deletions.
+    /// For stored deletions.
     pub const fn unlimited() -> Self {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
@@ -86,7 +85,6 @@ impl Default for PatternBudget {
     }
 }
 
-/// Why a pattern cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Syntax(String),
@@ -130,8 +128,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Compiles with the syntax of the `regex` crate, as earlier versions did; they did not follow Go's syntax.
-    /// Deletions that these versions stored on disk need it.
+    /// Compiles with the syntax of the `regex` crate. Deletions that earlier versions stored on disk need it.
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());

@@ -21,7 +21,7 @@ impl Random {
         if n == 0 { 0 } else { self.next() % n }
     }
 
-    /// True once in `n` calls on average; never for `n` = 0.
+    /// True with probability `1 / n`; never for `n` = 0.
     pub const fn one_in(&mut self, n: u64) -> bool {
         n > 0 && self.below(n) == 0
     }

@@ -1,9 +1,9 @@
 //! How is a pattern of Prometheus (RE2, as Go's `regexp/syntax` parses it) written for the `regex` crate?
 //!
-//! Both syntaxes agree in most points but differ in details. In Go `\w`, `\d`, `\s` and `\b` are ASCII; `[a&&b]` and
-//! `[a[b]` are plain lists of characters; `{` may be a literal; `\Q..\E` quotes. [`translate`] parses a pattern by Go's
-//! rules and writes an equivalent pattern for `regex`. It refuses surrogates (`\x{D800}`). A test compares it with
-//! results of Go in `testdata/re2`.
+//! In Go `\w`, `\d`, `\s` and `\b` are ASCII. `[a&&b]` and `[a[b]` are plain lists of characters. `{` may be
+//! a literal, and `\Q..\E` quotes. [`translate`] parses a pattern by Go's rules and writes an equivalent
+//! pattern for `regex`. It refuses surrogates (`\x{D800}`). A test compares it with results of Go in
+//! `testdata/re2`.
 
 use std::fmt::Write;
 use std::iter::Peekable;
@@ -14,8 +14,8 @@ const REPEAT_MAX: u32 = 1_000;
 /// Limit on nested groups; the limit of the `regex` crate is 250.
 const NESTING_MAX: usize = 200;
 
-/// Approximate costs of character classes, in states of an automaton over bytes. In this order: an ASCII class; the
-/// complement of an ASCII class, or any character; a Unicode property.
+/// Approximate costs, in states of an automaton over bytes. A class in brackets costs `COST_ASCII` before its
+/// members. Any character, a complement, a class such as `\d`, or a range beyond ASCII costs `COST_ANY`.
 const COST_ASCII: u64 = 4;
 const COST_ANY: u64 = 12;
 const COST_PROPERTY: u64 = 800;
@@ -23,7 +23,6 @@ const COST_PROPERTY: u64 = 800;
 /// Limit on the cost of one pattern.
 const COST_MAX: u64 = 100_000;
 
-/// A pattern for the `regex` crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translated {
     pub text: String,
@@ -34,7 +33,7 @@ pub struct Translated {
     pub names: Vec<(String, usize)>,
 }
 
-/// Rewrites a pattern. If `dot_newline` is true, `.` also matches a newline, as if the pattern started with `(?s)`.
+/// If `dot_newline` is true, `.` also matches a newline, as if the pattern started with `(?s)`.
 ///
 /// # Errors
 /// If Go refuses the pattern, if the pattern has a surrogate, or if it exceeds a limit of this file.
@@ -105,7 +104,6 @@ struct Item {
     repeats: u32,
 }
 
-/// An open group, or the whole pattern.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     flags: Flags,
@@ -122,7 +120,6 @@ struct Translation<'p> {
     level: Level,
     outer: Vec<Level>,
     names: Vec<(String, usize)>,
-    /// Number of capturing groups.
     groups: usize,
     /// Whether a `:]` may still follow in the rest of the pattern.
     has_named_class: bool,

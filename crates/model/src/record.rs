@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// The value in PromQL. Integers beyond 2^53 and -2^53 are rounded to the nearest double.
+    /// The value in PromQL. Integers above 2^53 or below -2^53 are rounded to the nearest double.
     #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
     pub const fn as_f64(self) -> f64 {
         match self {
@@ -95,14 +95,12 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// One number of a series at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub at: Timestamp,
     pub value: Value,
 }
 
-/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     Text(Box<str>),
@@ -118,7 +116,6 @@ impl Body {
     }
 }
 
-/// One text or byte string of a series at a point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub at: Timestamp,

@@ -28,9 +28,9 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// The whole range of timestamps.
     pub const ALL: Self = Self { start: i64::MIN, end: i64::MAX };
-    /// A range without any timestamp. Joined with another range, by the smaller start and the larger end, it is that range.
+    /// Contains no timestamp. The union with another range, by the smaller start and the larger end, is that
+    /// range.
     pub const EMPTY: Self = Self { start: i64::MAX, end: i64::MIN };
 
     pub const fn new(start: Timestamp, end: Timestamp) -> Self {

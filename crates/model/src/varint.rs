@@ -8,7 +8,6 @@ const BYTES_MAX: usize = 10;
 /// The same as [`BYTES_MAX`], for 128 bits: the last byte holds two bits.
 const WIDE_BYTES_MAX: usize = 19;
 
-/// Why the bytes do not start with a valid number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// The bytes end within the number.
@@ -26,7 +25,6 @@ pub const fn unzigzag(n: u64) -> i64 {
     (n >> 1).cast_signed() ^ -((n & 1).cast_signed())
 }
 
-/// Number of bytes that [`put_varint`] writes.
 pub const fn varint_bytes(n: u64) -> u32 {
     (u64::BITS - (n | 1).leading_zeros()).div_ceil(7)
 }

@@ -19,8 +19,7 @@ impl Windows {
     /// Whether any window contains a part of `start..=end` but not all of it. If not, statistics of the whole interval
     /// are sufficient for every window.
     pub fn cut(&self, start: Timestamp, end: Timestamp) -> bool {
-        // A window cuts the interval if one of the two edges of the window is inside the interval. Times up to the edge
-        // are on one side of it, later times on the other side.
+        // A window cuts the interval if one of the window's two edges is inside the interval.
         let between = |edge: i128| i128::from(start) <= edge && edge < i128::from(end);
         let after_start = |first: i128| -> i128 {
             let steps = (i128::from(start) - first).max(0);

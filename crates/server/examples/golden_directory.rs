@@ -1,5 +1,5 @@
-//! Sends the records of a golden data directory to a running server: `golden_directory HTTP RECORDS PART`, with the addresses
-//! of the server and the part 1 or 2. Part 1 also deletes some samples, adds a rule for probes and merges.
+//! Sends the records of a golden data directory to a running server: `golden_directory HTTP RECORDS PART`. HTTP and RECORDS are
+//! addresses of the server, PART is 1 or 2. Part 1 also deletes some samples, adds a rule for probes and merges.
 //! `testdata/directory/README.md` describes how such a directory is made.
 
 #[path = "../tests/support/agent.rs"]
@@ -10,7 +10,6 @@ use std::net::{SocketAddr, TcpStream};
 
 use agent::Agent;
 
-/// The numbers of the frames of each part.
 const FRAMES: [std::ops::RangeInclusive<u64>; 2] = [1..=40, 41..=60];
 const SESSION: u128 = 77;
 

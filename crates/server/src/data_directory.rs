@@ -1,5 +1,4 @@
-//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). The server uses it, and commands that read or fill a data
-//! directory without a server.
+//! Opens a data directory (`LOCK`, `journal/`, `chunks/`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use tacho_store::{Options, Store, disk, refuse_emptied, refuse_gaps};
 use crate::check::refuse_incomplete;
 use crate::{snapshots, upgrade};
 
-/// Opens a data directory. Creates it if it does not exist.
+/// Creates the directory if it does not exist.
 pub async fn open(
     data: &Path,
     clock: Arc<dyn Clock>,
@@ -34,7 +33,6 @@ pub async fn open_read_only(
     Ok((store, lock))
 }
 
-/// The same as [`open`], with other options.
 pub async fn open_with(
     data: &Path,
     options: Options,
@@ -50,7 +48,7 @@ pub struct Locked<'d> {
 }
 
 impl<'d> Locked<'d> {
-    /// Locks a data directory. Creates it if it does not exist.
+    /// Creates the directory if it does not exist.
     pub fn acquire(data: &'d Path) -> Result<Self, tacho_store::Error> {
         refuse_incomplete(data)?;
         let lock = DirectoryLock::acquire(data)?;
@@ -59,7 +57,6 @@ impl<'d> Locked<'d> {
         Ok(Self { data, lock })
     }
 
-    /// Opens the directory.
     pub async fn open(
         self,
         options: Options,

@@ -5,8 +5,8 @@
 //! [`PATIENCE`] for a permit, or for memory for its records.
 //!
 //! Path of one record: `http/body.rs` reads the body of a request with a [`Hold`] on its bytes. `http/write.rs` and
-//! `http/import.rs` decode the body with a second [`Hold`] on the records. The second one is reduced to the real size of the
-//! records, and kept until they are on disk.
+//! `http/import.rs` decode the body with a second [`Hold`] on the records. The second [`Hold`] is reduced to the real size of
+//! the records, and kept until they are on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,7 @@ use tacho_ingest::budget::memory_bytes_max;
 use tacho_model::{AttributeValue, Batch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Limit on the writes that are decompressed, decoded and appended concurrently. It is high enough for the journal to sync
-/// several writes at once.
+/// Limit on the writes that are decompressed, decoded and appended concurrently. The journal can sync them together.
 const WRITES_MAX: usize = 16;
 /// Size limit of bodies other than writes, far above any PromQL query that a user or Grafana sends in a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
@@ -27,7 +26,6 @@ pub const RETRY_AFTER: u64 = 1;
 /// Bytes per permit. A semaphore grants at most 2^32 - 1 permits at once, so one permit per byte would not suffice.
 const UNIT: usize = 1024;
 
-/// Why a request must be repeated later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
     #[error(
@@ -38,7 +36,6 @@ pub enum Busy {
     Writes,
 }
 
-/// The limits on all request bodies together.
 pub struct Decoding {
     turns: Arc<Semaphore>,
     bodies: Pool,
@@ -46,8 +43,8 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// `bytes_max`: memory limit for the records of all bodies. It is raised if the largest body needs more. The bodies
-    /// themselves may take `WRITES_MAX * max(body_bytes_max, FORM_BYTES_MAX)`.
+    /// `bytes_max`: memory limit for the records of all bodies. A smaller limit is raised to the need of the largest body. The
+    /// bodies themselves may take `WRITES_MAX * max(body_bytes_max, FORM_BYTES_MAX)`.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),
@@ -64,18 +61,17 @@ impl Decoding {
         }
     }
 
-    /// Waits for a write permit.
     pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or(Busy::Writes)
     }
 
-    /// A reservation for a body that is being read or decompressed. It is empty at first.
+    /// An empty reservation for a body that is being read or decompressed.
     pub fn body(&self) -> Hold {
         Hold { pool: self.bodies.clone(), permits: None }
     }
 
-    /// Reserves memory for the records of a body. `body_bytes` is the size of the body after decompression.
+    /// `body_bytes` is the size of the body after decompression.
     pub async fn records(&self, body_bytes: usize) -> Result<Hold, Busy> {
         let pool = self.records.clone();
         let wanted = pool.permits.clone().acquire_many_owned(units(memory_bytes_max(body_bytes)));
@@ -85,7 +81,6 @@ impl Decoding {
     }
 }
 
-/// Memory budget, either for bodies or for decoded records.
 #[derive(Clone)]
 struct Pool {
     permits: Arc<Semaphore>,
@@ -105,14 +100,12 @@ impl Pool {
     }
 }
 
-/// Reserved memory. Released when this is dropped.
 pub struct Hold {
     pool: Pool,
     permits: Option<OwnedSemaphorePermit>,
 }
 
 impl Hold {
-    /// Reserves this many more bytes, if available.
     pub fn more(&mut self, bytes: usize) -> Result<(), Busy> {
         let more = self.pool.permits.clone().try_acquire_many_owned(units(bytes));
         let more = more.map_err(|_| self.pool.busy())?;
@@ -123,13 +116,11 @@ impl Hold {
         Ok(())
     }
 
-    /// Reduces the reservation to this many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         shrink(self.permits.as_mut(), bytes);
     }
 }
 
-/// Reduces the permits to those for this many bytes.
 fn shrink(permits: Option<&mut OwnedSemaphorePermit>, bytes: usize) {
     let Some(held) = permits else { return };
     let beyond = held.num_permits().saturating_sub(units(bytes) as usize);
@@ -155,7 +146,6 @@ impl Frames {
     }
 }
 
-/// The memory reserved for one frame.
 pub struct FrameRoom(OwnedSemaphorePermit);
 
 impl FrameRoom {

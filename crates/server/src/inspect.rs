@@ -1,6 +1,6 @@
 //! Reports the content of a store: series, chunks, columns and their codecs, bytes, records.
 //!
-//! Reads the rows of all chunks, but interprets only the headers: no column is decoded.
+//! Reads the rows of all chunks, but decodes no column.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,7 @@ use tacho_store::{ChunkInfo, Damages, Read, Result, Store};
 
 use crate::read::damage::sentences;
 
-/// A number of chunks, their bytes, and the records in them. If several series share a chunk, each series counts its share of
-/// the bytes.
+/// If several series share a chunk, each series counts its share of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     pub chunks: u64,
@@ -22,18 +21,15 @@ pub struct Amount {
     pub records: u64,
 }
 
-/// The chunks of all series of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
     /// Number of series, with or without chunks.
     pub series: u64,
     #[serde(flatten)]
     pub amount: Amount,
-    /// The columns, by role and codec.
     pub columns: Vec<ColumnReport>,
 }
 
-/// All columns with the same role and codec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ColumnReport {
     pub role: &'static str,
@@ -42,7 +38,6 @@ pub struct ColumnReport {
     pub bytes: u64,
 }
 
-/// One series of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeriesReport {
     pub kind: &'static str,
@@ -59,7 +54,6 @@ pub struct Report {
     pub kinds: BTreeMap<&'static str, KindReport>,
     /// The largest series first. Series without a chunk are only counted.
     pub series: Vec<SeriesReport>,
-    /// Damage of the driver's files.
     pub damage: Damage,
     /// Bytes of the journal, whose records are not in chunks yet.
     pub journal_bytes: u64,
@@ -68,7 +62,6 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Known damage of the files of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Names of damaged files that stay in use.
@@ -79,9 +72,9 @@ pub struct Damage {
     pub bytes: u64,
     /// Names of files that cannot be read at all.
     pub quarantined: Vec<String>,
-    /// Copies of file ends that were cut off although they may have been acknowledged.
+    /// Names of copies of ends that were cut off although they may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes that were cut off the end of files without evidence that they were acknowledged.
+    /// Bytes that were cut off the ends of files at the last start.
     pub torn_bytes: u64,
 }
 
@@ -101,7 +94,7 @@ impl Amount {
     }
 }
 
-/// Reads all headers. The report lists the `series_max` largest series.
+/// Lists the `series_max` largest series.
 pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     let journal_bytes = store.stats().journal_bytes;
     let (kinds, series, warnings) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -159,7 +152,6 @@ fn is_first(chunk: &ChunkInfo) -> bool {
     chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
 }
 
-/// Number and bytes of columns by role and codec.
 #[derive(Default)]
 struct Columns(BTreeMap<(&'static str, &'static str), (u64, u64)>);
 
@@ -180,7 +172,7 @@ impl Columns {
         *bytes += column_bytes as u64;
     }
 
-    /// Lists the columns, the largest first.
+    /// The largest columns first.
     fn report(self) -> Vec<ColumnReport> {
         let report = |((role, codec), (columns, bytes))| ColumnReport { role, codec, columns, bytes };
         let mut list: Vec<ColumnReport> = self.0.into_iter().map(report).collect();

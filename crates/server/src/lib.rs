@@ -1,7 +1,7 @@
 //! The server as a library: configuration, HTTP API, listeners, the embedded page.
 //!
-//! This is the only crate that serves HTTP. `serve.rs` starts all parts. `crates/cli` runs the server. Its commands that work on
-//! a data directory without a server use `data_directory`, `read`, `inspect`, `cardinality`, `check` and `repair`.
+//! This is the only crate that serves HTTP. `serve.rs` starts all parts. The commands of `crates/cli` that need no server use
+//! `data_directory`, `read`, `inspect`, `cardinality`, `check` and `repair`.
 
 pub mod access;
 pub mod cardinality;

@@ -1,6 +1,6 @@
 //! Logs warnings about lasting conditions:
 //!
-//! - New series are refused. At most one line a minute, with their number (a series counts each time it is sent) and the limit.
+//! - New series are refused. At most one line a minute has their number and the limit. A series counts each time it is sent.
 //! - A rule that reduces the precision of values matches counters. Counters stay exact. Each counter is reported once for
 //!   each rule.
 //! - A rule downsamples counters with an aggregate other than last and max. Rates over these counters are wrong. Each counter is
@@ -18,16 +18,14 @@ use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
 
-/// Interval at which the number of refused series is checked.
+/// Interval of the checks for refused series.
 const LOOK: Duration = Duration::from_secs(1);
 /// Minimum interval between two warnings about refused series.
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
-/// Interval at which the rules are checked for matching counters.
+/// Interval of the checks for counters that a rule matches.
 const RULES_EVERY: Duration = Duration::from_secs(600);
-/// Limit on the names in one log line.
 const NAMES_MAX: usize = 5;
 
-/// Runs the checks until `shutdown`. `options` are the options of the store.
 pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -53,18 +51,16 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
     }
 }
 
-/// State of the warning about refused series.
 #[derive(Default)]
 struct Refused {
     /// Number of refused series that were already reported.
     told: u64,
-    /// Number of refused series at the previous check. The warning is logged one check later: by then the index includes the
-    /// series that were accepted at the same time, so the reached limit can be determined.
+    /// Number of refused series at the previous check. The warning is logged one check later. By then, the index includes the
+    /// series that were accepted at the same time, and shows which limit is reached.
     seen: u64,
     last: Option<Instant>,
 }
 
-/// A warning about refused series: their number, and the limit.
 #[derive(Debug, PartialEq, Eq)]
 struct NewRefused(u64, String);
 
@@ -95,7 +91,6 @@ impl Refused {
 /// The limit in bytes counts as reached when at most about 1/`NEARLY` (2 %) of it is free, because series differ in size.
 const NEARLY: usize = 50;
 
-/// Describes the first limit that is reached now.
 fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     if stats.series_total >= options.series_max {
         return format!("series_max = {}", options.series_max);
@@ -115,7 +110,6 @@ fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     }
 }
 
-/// State of the warnings about counters.
 #[derive(Default)]
 struct Rules {
     /// The rule and the name of each counter that was already reported.
@@ -123,7 +117,6 @@ struct Rules {
     last: Option<Instant>,
 }
 
-/// A warning about counters that a rule matches.
 #[derive(Debug, PartialEq, Eq)]
 struct Lossy {
     rule: String,
@@ -144,7 +137,7 @@ const WRONG_RATES: &str =
     "rates over counters downsampled by this rule are wrong: put a rule with keep = \"last\" before it";
 
 impl Rules {
-    /// Warnings about counters that rules match, each counter once for each rule.
+    /// Returns each counter once for each rule.
     fn look(&mut self, store: &Store, options: &Options) -> Vec<Lossy> {
         if self.last.is_some_and(|last| last.elapsed() < RULES_EVERY) {
             return Vec::new();
@@ -168,7 +161,7 @@ impl Rules {
             .collect()
     }
 
-    /// The counters that a rule matches and that were not returned before.
+    /// Returns the counters that were not returned before.
     fn new_counters(&mut self, store: &Store, rule: &str, matchers: &[Matcher]) -> Vec<String> {
         let names =
             store.label_values(Kind::Sample, NAME, &[matchers.to_vec()], &|| true).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Reserves a port before the store is open.
 //!
-//! On Linux, a bound socket with `SO_REUSEADDR` reserves nothing: another socket may bind the same address and listen. So a
-//! port listens from the start. Until it is handed over, its connections are closed at once.
+//! On Linux, a bound socket with `SO_REUSEADDR` reserves nothing: another socket may bind the same address and listen. So
+//! [`Port`] listens from the start. Until the port is handed over, its connections are closed at once.
 //!
 //! This file and `serve.rs` use each other: a port that is in use is one of the reasons why the server does not
 //! start.
@@ -20,7 +20,6 @@ use crate::serve::ServeError;
 /// Limit on the connections that wait to be accepted at one port.
 const BACKLOG: u32 = 1_024;
 
-/// A port that no other process can use. If it is dropped, it is free again.
 pub struct Port {
     key: &'static str,
     address: Address,

@@ -1,8 +1,8 @@
-//! How many records of a request does `tacho_records_received_total` count? Those that are on disk: refused and repeated
-//! records do not count. They are counted by service and kind.
+//! Counts the records of requests for `tacho_records_received_total`, by service and kind. Only records on disk count: refused
+//! and repeated records do not.
 //!
-//! Requests over HTTP may have records of several services. The records of agents are counted elsewhere (`listen/counts.rs`),
-//! because a connection of an agent has one service.
+//! Requests over HTTP may have records of several services. An agent's connection has one service, so `listen/counts.rs` counts
+//! its records.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,19 +12,17 @@ use tacho_store::{Learned, Refused};
 
 use crate::metrics::Metrics;
 
-/// Numbers of records by service and kind.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Received(HashMap<(String, Kind), u64>);
 
-/// The service that a series belongs to.
 fn service(labels: &Labels) -> &str {
     labels.get("service").or_else(|| labels.get("job")).unwrap_or("")
 }
 
 impl Received {
     /// Counts the records of a batch. `runs` are the lengths of runs of sample series, in the order of the batch. The series of
-    /// a run have equal labels except for the name. The labels of a run are read once, because labels are spread over memory:
-    /// with thousands of series per body, reading them is most of the cost.
+    /// a run have equal labels except for the name. The labels of a run are read once. Labels are spread over memory, so
+    /// reading them is most of the cost with thousands of series per body.
     pub fn of(batch: &Batch, runs: impl IntoIterator<Item = usize>) -> Self {
         let mut counts: HashMap<(&str, Kind), u64> = HashMap::new();
         let mut add = |labels, kind, count: usize| {
@@ -59,7 +57,6 @@ impl Received {
         self
     }
 
-    /// Takes out the records that were refused.
     #[must_use]
     pub fn without(mut self, refused: &Refused) -> Self {
         for (kind, labels, records) in &refused.of_series {
@@ -70,7 +67,6 @@ impl Received {
         self
     }
 
-    /// Adds the counts to the metric.
     pub fn add_to(self, metrics: &Metrics) {
         for ((service, kind), count) in self.0.into_iter().filter(|(_, count)| *count > 0) {
             metrics.records_received.with([&service, kind.name()]).add(count);
@@ -81,7 +77,7 @@ impl Received {
 /// Limit on the numbered services. Series of further services are not known by their spelling.
 const SERVICES_MAX: usize = 1_024;
 
-/// The services of known series. A known series has the number of its service as its note, because its labels are not read.
+/// The services of known series. The labels of a known series are not read, so its note is the number of its service.
 #[derive(Debug, Default)]
 pub struct Services(Mutex<Numbered>);
 
@@ -100,7 +96,7 @@ impl Services {
         self.lock().names.get(usize::from(number)).cloned()
     }
 
-    /// What the store learns about the series of samples of a batch. `spellings` are theirs, or none.
+    /// What the store learns about the sample series of a batch. `spellings` has one element for each of them, or is empty.
     pub fn learned(&self, batch: &Batch, spellings: &[Spelling]) -> Vec<Learned> {
         if spellings.is_empty() {
             return Vec::new();

@@ -1,8 +1,8 @@
 //! Copies the intact records of a data directory into a new directory. The old directory is never changed.
 //!
-//! The code in `check/` reads and checks all rows. Each row that a reader would get is written to the new directory. If columns
-//! of a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until all data is
-//! on disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
+//! The code in `check/` reads and checks all rows. Rows that a reader would get are written to the new directory. If columns of
+//! a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until all data is on
+//! disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -19,11 +19,10 @@ use tokio::runtime::Handle;
 use crate::access;
 use crate::check::{INCOMPLETE, Progress, Source};
 
-/// Collected rows are written when they reach this number, or their values this number of bytes.
+/// Rows are written when this many are collected, or when their values have this many bytes.
 const PUT_ROWS: usize = 1_000;
 const PUT_BYTES: usize = 8 << 20;
 
-/// Result of a repair.
 #[derive(Debug)]
 pub struct Repaired {
     /// The same findings as from a check.
@@ -40,8 +39,6 @@ pub struct Repaired {
     pub lacks_tokens: bool,
 }
 
-/// Repairs `data` into the new directory `into`.
-///
 /// # Errors
 /// `Locked` when a server uses `data`. `Invalid` when `into` is not empty, or `data` is the unfinished result of a repair.
 /// `Version` when a newer version wrote `data`. `Io`, and other errors of the driver. If the copy has begun, an error leaves
@@ -78,7 +75,6 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     Ok(Repaired { findings, series, rows: rest.count, records, bytes, lacks_tokens })
 }
 
-/// Creates the directory and the file `INCOMPLETE` in it.
 fn begin(into: &Path) -> Result<()> {
     let failed = |e| Error::io("make directory", into, e);
     make_directory(into).map_err(failed)?;
@@ -95,7 +91,7 @@ fn begin(into: &Path) -> Result<()> {
     write().map_err(|e| Error::io("write", &path, e))
 }
 
-/// Removes the file `INCOMPLETE` when all data is on disk, so that a server may open the directory.
+/// Flushes the directory, then removes the file `INCOMPLETE`.
 fn finish(into: &Path) -> Result<()> {
     let path = into.join(INCOMPLETE);
     let done = || {
@@ -126,8 +122,8 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
     Ok(())
 }
 
-/// If tokens were in use, notes this in the new directory, so that its server never lets everyone in. Returns whether tokens were
-/// in use and the new directory lacks them.
+/// If tokens were in use, notes this in the new directory. Otherwise its server would admit every client. Returns whether
+/// tokens were in use and the new directory lacks them.
 fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
     if !access::file::is_used(data) {
         return Ok(false);
@@ -136,7 +132,6 @@ fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
     Ok(!access::file::path(into).exists())
 }
 
-/// Collects rows and writes them to the new directory.
 struct Copy {
     driver: std::sync::Arc<dyn Driver>,
     waiting: Mutex<Waiting>,

@@ -9,33 +9,30 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Pause after accept failed, for example because no file descriptors are left, so that it does not fail in a tight loop.
+/// Pause after a failed accept. Otherwise accept would fail in a tight loop when no file descriptors are left.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The seats of one listener: counts its connections and finds idle ones.
 #[derive(Debug)]
 pub struct Room {
     seats_max: usize,
     reserve_max: usize,
     table: Mutex<Table>,
-    /// Notified when a seat is released.
     left: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    /// A logical clock for `idle_since`, to find the seat that is idle longest.
+    /// A logical clock for `idle_since`.
     ticks: u64,
-    /// The states of the taken seats, by the number of the seat.
+    /// The taken seats by number.
     open: BTreeMap<u64, Arc<State>>,
-    /// Number of taken seats that are reserved ones.
     reserve: usize,
 }
 
 #[derive(Debug)]
 struct State {
     is_reserve: bool,
-    /// Number of requests that are being served on the connection.
+    /// Number of requests in progress.
     busy: AtomicUsize,
     /// The tick at which the connection became idle. Changed only while the table is locked.
     idle_since: Mutex<u64>,
@@ -54,11 +51,10 @@ pub struct Seat {
 #[derive(Debug)]
 pub struct Busy(Arc<Seat>);
 
-/// The result of an admission.
 #[derive(Debug)]
 pub struct Entered {
     pub seat: Seat,
-    /// Whether another connection was evicted for this one.
+    /// Whether another connection was evicted.
     pub evicted: bool,
 }
 
@@ -149,13 +145,12 @@ impl Seat {
         self.state.is_reserve
     }
 
-    /// Begins a request. The seat is not evicted while the returned value exists.
+    /// Begins a request. The seat is not evicted before the returned value is dropped.
     pub fn begin(self: &Arc<Self>) -> Busy {
         self.state.busy.fetch_add(1, Ordering::Relaxed);
         Busy(self.clone())
     }
 
-    /// Resolves when the seat is evicted.
     pub async fn evicted(&self) {
         self.state.evicted.notified().await;
     }

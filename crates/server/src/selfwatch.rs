@@ -1,7 +1,7 @@
 //! Self-monitoring: stores the server's metrics as series with `service="tacho"`.
 //!
-//! Some metrics have a label `service`, which names the sender of records. It is renamed to `exported_service`, as Prometheus
-//! renames labels that conflict with those of the target.
+//! Some metrics have a label `service`, which names the sender of records. The label is renamed to `exported_service`.
+//! Prometheus renames conflicting labels in the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use crate::shutdown::Shutdown;
 
 const SERVICE: &str = "service";
 
-/// Stores the metrics once per `interval` until `shutdown`.
 pub async fn run(
     store: Arc<Store>,
     metrics: Arc<Metrics>,
@@ -30,7 +29,7 @@ pub async fn run(
             _ = ticks.tick() => {}
         }
         metrics.read_store(&store);
-        // A failure is only logged. Another metric reports a full store, and the next interval stores newer values.
+        // A failure is only logged, because the next interval stores newer values.
         if let Err(error) = store.append(batch(&metrics, clock.now()), None).await {
             tracing::debug!(%error, "own metrics not stored");
         }

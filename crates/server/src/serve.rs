@@ -1,9 +1,8 @@
 //! Starts and stops the server.
 //!
-//! The order of the start matters: first the checks that may refuse the start and change nothing but the lock file (TLS files,
-//! the lock, the rules for probes, the ports), then the store (which recovers the directory), then the listeners, then the line
-//! with their addresses. Until the store is open, connections are closed at once. Shutdown stops the listeners first, then the
-//! store.
+//! The order of the start matters. The first checks change nothing but the lock file: TLS files, the lock, the rules for
+//! probes, the ports. Then the store opens and recovers the directory. Then the listeners start. Before this, connections are
+//! closed at once. Shutdown stops the listeners first, then the store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,7 +23,6 @@ use crate::record_types::RecordTypes;
 use crate::tls::{self, Tls, TlsError};
 use crate::{access, notices, selfwatch, shutdown};
 
-/// Why the server did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {key} {address}: {source}")]
@@ -43,23 +41,21 @@ pub enum ServeError {
     Signal(std::io::Error),
 }
 
-/// Number of open files in addition to connections: journals, segments, and a reserve.
+/// Open files besides connections: journals, segments, and a reserve.
 const DESCRIPTORS_BESIDE: u64 = 1_024;
 
-/// The addresses of a running server.
 pub struct Listening {
     pub http: SocketAddr,
     pub records: SocketAddr,
 }
 
 /// Runs until the future returned by `signals` resolves. Calls `up` when the server listens. Calls `signals` when the store is
-/// open; before that, a signal ends the process immediately.
+/// open. A signal before this call ends the process immediately.
 pub async fn run<S: Future<Output = ()>>(
     config: Config,
     signals: impl FnOnce() -> std::io::Result<S>,
     up: impl FnOnce(Listening),
 ) -> Result<(), ServeError> {
-    // TLS files are read before the store is opened, because wrong files are an argument error.
     let tls = config.tls.clone().map(Tls::open).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
@@ -113,7 +109,7 @@ pub async fn run<S: Future<Output = ()>>(
     stop.await;
     tracing::info!("stopping");
     trigger.stop();
-    // The result does not matter: a panic is already logged, and the other tasks shut down anyway.
+    // The results do not matter: a panic is already logged, and the other tasks stop anyway.
     let _ = tokio::join!(http, records, notices, tokens);
     for task in [watch, certificates].into_iter().flatten() {
         let _ = task.await;
@@ -128,7 +124,7 @@ fn gate(config: &Config, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Result
     if config.without_tokens {
         let source = access::file::forget(&config.data);
         source.map_err(|source| ServeError::Tokens { data: config.data.clone(), source })?;
-        tracing::warn!("without_tokens is set: if the file of tokens is missing, everyone is let in");
+        tracing::warn!("without_tokens is set: if the file of tokens is missing, every client is admitted");
     }
     let gate = Gate::of(&config.data, metrics, clock);
     if config.is_exposed(gate.needs_tokens()) {

@@ -5,7 +5,6 @@ use tokio::sync::watch;
 /// The sending end. Dropping it also ends each [`Shutdown::wait`].
 pub struct Trigger(watch::Sender<bool>);
 
-/// Held by every listener and background task.
 #[derive(Clone)]
 pub struct Shutdown(watch::Receiver<bool>);
 

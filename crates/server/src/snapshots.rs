@@ -1,9 +1,9 @@
-//! Snapshots for backups: hard links to the files of the store as they are at one moment, and to the other files of the data
-//! directory, which are linked or copied after them.
+//! Snapshots for backups: hard links to the files of the store at one moment. After them, the other files of the data directory
+//! are linked or copied.
 //!
-//! `snapshots/ID/` has the layout of a data directory. A client reads its files and then releases the snapshot. Merges,
-//! retention and deletions still work: they remove the files of the store, and the links keep the bytes. Each snapshot has
-//! a lease, because a client may die. A start of the server removes all snapshots.
+//! `snapshots/ID/` has the layout of a data directory. A client reads its files and then releases the snapshot. If merges,
+//! retention or deletions remove a file of the store, the link keeps its bytes. Each snapshot has a lease, because a client may
+//! die. A start of the server removes all snapshots.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -17,17 +17,15 @@ use tacho_store::pin::{SIDE_FILES, is_wanted, link, refused_link};
 use tacho_store::{Error, ErrorKind as Kind, PinnedFile, Result, Store, draw_id};
 use tokio::time::Instant;
 
-/// Name of the directory with the snapshots, in the data directory.
 pub const DIRECTORY: &str = "snapshots";
 /// Limit on snapshots at one time. Each may keep the space of all files of the store.
 pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// The only side file that is changed in place, by users. The server and `tacho token` replace each of the others as a
-/// whole, so the bytes behind a link to it do not change. It is also the only one that may be a symbolic link.
+/// The only side file that users change in place, and the only one that may be a symbolic link. The other side files are
+/// replaced as a whole, so the bytes behind a link to them do not change.
 const SETTINGS: &str = "tacho.toml";
 
-/// A snapshot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub id: String,
@@ -41,14 +39,12 @@ pub struct Snapshot {
     pub files: Vec<PinnedFile>,
 }
 
-/// A refusal, or a failure of the store.
 #[derive(Debug)]
 pub enum Refused {
     TooMany,
     Failed(Error),
 }
 
-/// The snapshots of one server.
 pub struct Snapshots {
     data: PathBuf,
     store: Arc<Store>,
@@ -67,7 +63,7 @@ impl Snapshots {
         Arc::new(Self { data: data.to_owned(), store, clock, leases: Mutex::default() })
     }
 
-    /// Makes a snapshot. It exists until it is released, or its lease ends.
+    /// Makes a snapshot, which exists until its release or the end of its lease.
     pub async fn create(self: &Arc<Self>) -> Result<Snapshot, Refused> {
         let begun = self.clock.now();
         let id = format!("{:016x}", draw_id() as u64);
@@ -128,12 +124,11 @@ impl Snapshots {
         if removed.is_err() {
             tracing::warn!(snapshot = id, "snapshot was not removed");
         }
-        // The lease ends after the removal. Until then, the links count toward the limit on snapshots.
+        // The links count toward the limit on snapshots until they are removed.
         self.leases().retain(|lease| lease.id != id);
         true
     }
 
-    /// The ids of the snapshots, when they were made, and the rest of their leases.
     pub fn list(&self) -> Vec<(String, Timestamp, Duration)> {
         let now = Instant::now();
         let shown =
@@ -173,7 +168,7 @@ fn link_side_files(data: &Path, directory: &Path) -> Result<Vec<PinnedFile>> {
         } else if path.is_symlink() {
             return Err(refused_link(&path));
         } else if link(&path, directory, name).is_err() {
-            // The copy fails, too, if the file was replaced by a symbolic link after the check.
+            // The copy also fails if a symbolic link replaced the file after the check.
             copy(open_no_link(&path), &path, &to)?;
         }
         let bytes = RealDisk.length(&to).map_err(|e| Error::io("read length", &to, e))?;
@@ -238,6 +233,7 @@ mod tests {
         let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
         assert_eq!(inode(&data.join("tokens")), inode(&directory.join("tokens")));
     }
+
     #[test]
     fn a_symbolic_link_is_refused_except_that_of_the_settings() {
         let place = tempfile::tempdir().unwrap();

@@ -9,11 +9,9 @@ use tacho_store::{Error, ErrorKind, Result, refuse_newer_journals};
 
 use crate::{access, control, record_types, versioned};
 
-/// Refuses a data directory with a file or a journal of a newer version.
-///
 /// # Errors
-/// `Version` if a file or a journal has a newer version than this program reads; `Io` if a journal cannot be read. Other files
-/// that cannot be read are left to the code that needs them.
+/// `Version` if a file or a journal has a newer version than this program reads. `Io` if a journal cannot be read. Another
+/// unreadable file is no error here: the code that needs the file reports it.
 pub fn refuse_newer(data: &Path) -> Result<()> {
     refuse_newer_journals(&data.join("journal"))?;
     for (name, known) in [control::FILE, record_types::FILE, access::file::NAME] {

@@ -15,14 +15,14 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Limit on the characters of a message about the content of a file. The message may repeat a name from the file.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// Only the version of a file. It is read before the other members, which may differ in a later version.
+/// The version is read before the other members, which may differ in a later version.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
 }
 
-/// Removes the permissions of other users from a file, and reads it. `None` if there is no file. An error is one line without the
-/// path.
+/// Removes the permissions of other users from the file before reading. `None` if there is no file. An error is one line
+/// without the path.
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     if path.is_file() {
         disk::restrict(path, disk::FILE_MODE);
@@ -40,13 +40,13 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
     parse(&bytes, version).map(Some)
 }
 
-/// The version of a file; `None` if the file cannot be read or states no version.
+/// `None` if the file cannot be read or states no version.
 pub fn version_of(path: &Path) -> Option<u32> {
     let found: Version = serde_json::from_slice(&disk::read_regular(path, FILE_BYTES_MAX).ok()?).ok()?;
     Some(found.version)
 }
 
-/// Parses the content of a file. An error if its version is not `known`.
+/// An error if the version is not `known`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
     let malformed = |error: serde_json::Error| shown(&error.to_string(), MESSAGE_CHARS_MAX);
     let Version { version } = serde_json::from_slice(bytes).map_err(malformed)?;
@@ -56,20 +56,19 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String>
     serde_json::from_slice(bytes).map_err(malformed)
 }
 
-/// Replaces the file. When this succeeds, the new content is on disk. After a crash before that, the file has either the whole
-/// old or the whole new content. `content` must have the member `version`.
+/// Replaces the file. On success, the new content is on disk. After a crash during the call, the file has the whole old or the
+/// whole new content. `content` must have the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
     replace_durably(path, &encode(content)?)
 }
 
-/// The bytes of a file with this content.
 pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
-/// Replaces a file of the data directory. Only the owner may read the new file. When this succeeds, it is on disk.
+/// Only the owner may read the new file.
 fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, disk::private_file(), File::sync_all)?;
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());

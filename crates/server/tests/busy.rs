@@ -1,6 +1,5 @@
-//! Tests responses of a server that lacks a resource: earlier requests hold the memory for decoding or the permits of merges, or
-//! one body exceeds the memory of a batch. A disk and a driver that block at a gate prolong the earlier requests as long as a
-//! test needs.
+//! Tests responses of a server that lacks a resource. Earlier requests hold the memory for decoding or the permits of merges,
+//! or one body exceeds the memory of a batch. A disk and a driver that block at a gate prolong the earlier requests.
 
 #[path = "support/inside.rs"]
 mod inside;
@@ -20,7 +19,7 @@ use tacho_store::disk::{Disk, DiskFile, RealDisk};
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
 use tacho_store::{Driver, MemoryDriver, Options, Result};
 
-/// While the gate is shut, calls of `pass` wait.
+/// Calls of `pass` wait while the gate is shut.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -98,7 +97,6 @@ impl Driver for SlowDriver {
     }
 }
 
-/// Sends a request; returns the whole response as text.
 fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();

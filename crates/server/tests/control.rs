@@ -20,7 +20,6 @@ use tacho_server::shutdown::{self, Trigger};
 use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 
-/// A listener with its own rules.
 struct Running {
     runtime: Runtime,
     at: SocketAddr,
@@ -193,7 +192,7 @@ fn an_agent_that_does_not_read_delays_no_other_and_gets_the_newest_list() {
     }
     let newest = server.add("", ProbeState::On, "newest.*").rule;
     next_rules(&mut quick);
-    // The lists have 1 MB each. Only the lists that fit into the socket buffers were sent before the newest one.
+    // The lists have 1 MB each. Only the lists that fit into the socket buffers were sent before the newest list.
     let mut lists = 1;
     let last = loop {
         let (number, rules) = next_rules(&mut slow);

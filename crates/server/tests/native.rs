@@ -87,7 +87,7 @@ impl Running {
         series.into_iter().flat_map(|(id, _)| read(id)).collect()
     }
 
-    /// Runs the code of a client of a server with a stopped clock. The clock does not advance while this code runs.
+    /// Runs the code of a client. A stopped clock does not advance while this code runs.
     fn client<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.runtime.block_on(async { tokio::task::spawn_blocking(work).await.unwrap() })
     }
@@ -273,7 +273,7 @@ fn a_full_store_sends_wait_and_continues() {
 fn only_the_refused_frames_of_a_group_are_missing() {
     let server = start_with(64, Options { series_max: 3, ..Options::default() });
     let mut agent = Agent::open(server.at, 11);
-    // The first frame is sent alone, so that its three series are known before a group can contain a fourth one.
+    // The first frame is sent alone, so that its three series are known before a group can contain a fourth series.
     agent.send_frames(1..=1);
     assert_eq!(agent.wait_ack(1), []);
     agent.send_frames(2..=20);
@@ -342,7 +342,7 @@ fn an_http_client_on_the_native_port_gets_an_http_response_with_the_http_port() 
     let server = start();
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"] {
         let mut stream = TcpStream::connect(server.at).unwrap();
-        // The request arrives in parts, and it is longer than the part that is read before the response.
+        // The request arrives in parts. It is longer than the part that is read before the response.
         let body = "x".repeat(100_000);
         for part in [&method[..1], &method[1..], " /write HTTP/1.1\r\nHost: x\r\n\r\n", &body] {
             stream.write_all(part.as_bytes()).unwrap();
@@ -376,7 +376,7 @@ fn shutdown_sends_the_reason_and_ends_the_listener() {
     server.runtime.block_on(server.listener).unwrap();
 }
 
-/// The server closes the connection when `limit` has passed, and not earlier.
+/// Checks that the server closes the connection when `limit` has passed, and not earlier.
 fn expect_end_after(server: &Running, limit: Duration, stream: TcpStream) {
     let moment = Duration::from_millis(10);
     server.pass(limit - moment);
@@ -462,8 +462,7 @@ fn heartbeats_are_answered_and_drops_counted_once() {
     report(7, 8);
 }
 
-/// Twenty connections have sent a part of a frame that is too large for the buffer that every
-/// connection has.
+/// Twenty connections have sent a part of a large frame, more than there are permits for large frames.
 #[test]
 fn stalled_large_frames_do_not_block_the_large_frames_of_others() {
     let hour = Duration::from_secs(3_600);

@@ -1,5 +1,5 @@
-//! Checks at each entry point of the HTTP server that the memory of a request is bounded by its bytes, or for records in gzip by
-//! the limit on decompressed bytes. A search looks for the requests that need the most memory.
+//! Checks at each entry point of the HTTP server that the memory of a request is bounded by its bytes. The limit on
+//! decompressed bytes bounds the memory of records in gzip. A search looks for the requests that need the most memory.
 //!
 //! This file tests gzip, query strings, forms, PromQL, selectors, deletions, and JSON. `ingest/tests/peak.rs` tests bodies of
 //! records. The server runs in this process, so that its memory is counted. There is only one test, because all tests of a
@@ -21,14 +21,14 @@ use flate2::write::GzEncoder;
 use inside::Inside;
 use tacho_store::MemoryDriver;
 
-/// A shape is a list of numbers that define a request. This is the number of changed shapes that the search tries for each path
-/// of an entry point with one or two paths. For other entry points it tries one per path.
+/// A shape is a list of numbers that define a request. For each path of an entry point with one or two paths, the search tries
+/// this many changed shapes. For each path of other entry points, it tries one.
 const TRIES: usize = 6;
 /// Memory that every request may take: buffers of its connection, and caches that are filled once.
 const MIN_BYTES: usize = 8 << 20;
 /// Memory per byte of a request without records, for its body, its decoded parts, and its parsed form.
 const PER_BYTE: usize = 24;
-/// Size limits of this server: a body of a form or of JSON, and the head of a request.
+/// Largest requests of this test: a body of a form or of JSON, and the parameters in a head.
 const FORM_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 60_000;
 /// Size limit of a decompressed body of records. It is low, because decompression is slow in a debug build.
@@ -180,7 +180,7 @@ const DOORS: &[Door] = &[
 fn no_request_takes_more_memory_than_its_bytes_allow() {
     check_that_all_routes_are_known();
     let server = Inside::start(Arc::new(MemoryDriver::new()), BODY_BYTES);
-    // Fills the caches that are filled only once.
+    // Fills caches that are filled only once.
     send(
         server.http,
         &Request { method: "GET", path: "/api/v1/query?query=up".into(), headers: "", body: vec![] },
@@ -198,8 +198,8 @@ fn no_request_takes_more_memory_than_its_bytes_allow() {
     }
 }
 
-/// Checks that every route is tested here, takes records, takes no input, or takes input only in its path. Finds the routes whose
-/// path is written directly behind `Route::new(`.
+/// Checks that every route is tested here, takes records, takes no input, or takes input only in its path. Finds only routes
+/// whose path directly follows `Route::new(`.
 fn check_that_all_routes_are_known() {
     const OF_RECORDS: &[&str] = &["/api/v1/write"];
     const TAKE_NOTHING: &[&str] = &[
@@ -327,7 +327,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A gzip body of one or more members. Each contains comments of the line protocol.
+/// A gzip body of one or more members with comments of the line protocol.
 fn packed(shape: &Shape) -> Vec<u8> {
     let [bytes, members, broken, ..] = *shape;
     let comment = [b"#".repeat(1_023).as_slice(), b"\n"].concat();

@@ -1,7 +1,7 @@
 //! A store that finds series by the text of their senders holds the same records as a store that makes labels for every sample.
 //!
-//! Random bodies in line protocol and remote write go to both stores. Series have several spellings. They are deleted, forgotten
-//! and created again, also while a body is decoded, and spellings are learned at random moments.
+//! Random bodies in line protocol and remote write go to both stores. Series have several spellings, which are learned at
+//! random moments. Series are deleted, forgotten and created again, also while a body is decoded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ const STEPS: usize = 60;
 const NOW: i64 = 1_000;
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// Counts of events. A test in which they do not happen would prove nothing.
+/// Counts of events that must happen, because the test would otherwise prove nothing.
 #[derive(Debug, Default)]
 struct Seen {
     known: usize,
@@ -29,7 +29,6 @@ struct Seen {
     learned_within: usize,
 }
 
-/// A store with its driver and directory.
 struct Side {
     driver: Arc<MemoryDriver>,
     directory: tempfile::TempDir,
@@ -117,7 +116,6 @@ enum Body {
     Remote(Vec<u8>),
 }
 
-/// A decoded body.
 struct Decoded {
     batch: Batch,
     known: KnownSamples,
@@ -144,7 +142,7 @@ fn known(body: &Body, decoder: &mut Decoder, finder: &mut dyn FindSeries) -> Dec
     }
 }
 
-/// A line; an `odd` one may have texts or errors. Lines of other spellings of a series never have the same time, because either
+/// An `odd` line may have texts or errors. Lines with different spellings of a series never have the same time, because either
 /// of two such samples may win.
 fn line(random: &mut Random, host: u64, odd: bool) -> String {
     let spelling = random.below(2);
@@ -180,7 +178,8 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An encoded series of remote write; an `odd` one may have fields that need a closer look. Its times are not those of lines.
+/// An encoded series of remote write. An `odd` series may have fields that need a closer look. Its times differ from those of
+/// lines.
 fn series(random: &mut Random, host: u64, odd: bool) -> Vec<u8> {
     let label =
         |name: &str, value: &str| field(1, &[field(1, name.as_bytes()), field(2, value.as_bytes())].concat());
@@ -227,7 +226,7 @@ fn body(random: &mut Random) -> Body {
     Body::Lines(lines.collect())
 }
 
-/// A decoder that has had too many heads to remember them.
+/// A decoder that has discarded its heads, so that it asks the store for series.
 fn asking() -> Decoder {
     let mut decoder = Decoder::default();
     let lines: String = (0..40_000).map(|n| format!("fill,n={n} v=1\n")).collect();
@@ -236,7 +235,7 @@ fn asking() -> Decoder {
     decoder
 }
 
-/// Writes a body to a store that knows spellings. If `deleted` is a host, its series are deleted after the body is decoded.
+/// Writes a body to a store that knows spellings. The series of the host `deleted` are deleted after the body is decoded.
 async fn write_known(
     side: &Side,
     (body, deleted): (&Body, Option<u64>),

@@ -20,12 +20,12 @@ const MIB: usize = 1 << 20;
 /// Clients that do not read, more than `REQUESTS_MAX`.
 const CLIENTS: usize = 8;
 const REQUESTS_MAX: usize = 4;
-/// Memory for the exports of this number of clients, each of 16 MiB and its list of series.
+/// Memory for the export of each client, 16 MiB and the list of series.
 const ANSWER_BYTES_MAX: usize = CLIENTS * 17 * MIB;
 /// The answer about all series has 10 MiB, more than the buffers of its connection.
 const SERIES: usize = 20_000;
 const LABEL_BYTES: usize = 500;
-/// Memory that a client may keep besides its answer: buffers, and the part of an export that is being sent.
+/// Memory of a client besides its answer: buffers, and the part of an export that is being sent.
 const CLIENT_BYTES: usize = 4 * MIB;
 
 fn open(at: SocketAddr, method: &str, path: &str, body: &str) -> TcpStream {
@@ -35,7 +35,6 @@ fn open(at: SocketAddr, method: &str, path: &str, body: &str) -> TcpStream {
     stream
 }
 
-/// Sends a request; returns the whole response as text.
 fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut response = String::new();
     open(at, method, path, body).read_to_string(&mut response).expect("a response");

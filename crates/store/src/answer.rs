@@ -7,7 +7,6 @@ use tacho_model::Sample;
 
 use crate::damage::Damages;
 
-/// Samples of several series.
 #[derive(Clone, Debug, Default)]
 pub struct SampleAnswer {
     /// One list for each requested series, in the order of the request. Pieces of a series ascend and do not overlap.
@@ -20,13 +19,12 @@ pub struct SampleAnswer {
 }
 
 impl SampleAnswer {
-    /// The samples of all series one after the other. Summarised chunks contribute no samples.
+    /// Summarised chunks contribute no samples.
     pub fn samples(&self) -> Vec<Sample> {
         self.series.iter().flatten().flat_map(Piece::samples).collect()
     }
 }
 
-/// Some samples of one series.
 #[derive(Clone, Debug)]
 pub enum Piece {
     /// Samples of chunks or of memtables, within the requested range.
@@ -45,12 +43,10 @@ impl Piece {
         }
     }
 
-    /// Whether it has neither samples nor a summary.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Samples { values, .. } if values.is_empty())
     }
 
-    /// The samples one by one; none for a summary.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         let parts = match self {
             Self::Samples { times, values } => Some(times.iter().zip(values.iter())),
@@ -60,7 +56,6 @@ impl Piece {
     }
 }
 
-/// How exact the stored samples of one series are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exactness {
     /// Upper bound of the difference between a stored time and the recorded time, ns.
@@ -106,8 +101,8 @@ pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggrega
 }
 
 impl ReadReport {
-    /// The report without the parts that depend on other series of the groups: such series lengthen the headers of chunks, and
-    /// some chunks have no requested series.
+    /// The report without the parts that depend on other series of the groups. Other series lengthen the headers of chunks,
+    /// and some chunks have only other series.
     #[must_use]
     pub const fn of_requested_series(self) -> Self {
         let chunks_seen = self.chunks_summarised + self.chunks_decoded;

@@ -29,7 +29,6 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Origin of a batch of one frame.
     pub const fn one(session: u128, seq: u64) -> Self {
         Self { session, first: seq, seq }
     }
@@ -68,7 +67,6 @@ pub struct Refused {
     pub named: Vec<RefusedSeries>,
 }
 
-/// One refused series of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSeries {
     pub kind: Kind,
@@ -147,7 +145,6 @@ pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds, known_bytes: usiz
     (Arc::new(kept), refused)
 }
 
-/// Whether a series of a batch has no records.
 fn is_empty(batch: &Batch, kind: Kind, position: usize) -> bool {
     match kind {
         Kind::Sample => batch.samples.get(position).is_none_or(|s| s.samples.is_empty()),
@@ -193,7 +190,6 @@ impl Arrival {
         Self { origin, batch, known: Arc::default() }
     }
 
-    /// Wraps the records of a journal.
     pub fn replayed(batch: Batch, known: KnownSamples, origin: Option<Origin>) -> Self {
         Self { origin, batch: Arc::new(batch), known: Arc::new(known) }
     }
@@ -213,7 +209,6 @@ impl Arrival {
         self.known.samples().iter().chain(self.samples().flat_map(|(_, series)| &series.samples))
     }
 
-    /// Series with labels that have samples.
     pub fn samples(&self) -> impl Iterator<Item = (SeriesId, &SampleSeries)> {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
@@ -224,12 +219,10 @@ impl Arrival {
         self.known.series_count() + samples.len() + entries.len() + executions.len()
     }
 
-    /// Series that have entries.
     pub fn entries(&self) -> impl Iterator<Item = (SeriesId, &EntrySeries)> {
         self.batch.entries.iter().filter(|s| !s.entries.is_empty()).map(|s| (s.labels.id(), s))
     }
 
-    /// Series that have segments.
     pub fn executions(&self) -> impl Iterator<Item = (SeriesId, &ExecutionSeries)> {
         self.batch.executions.iter().filter(|s| !s.segments.is_empty()).map(|s| (s.labels.id(), s))
     }
@@ -253,7 +246,6 @@ impl Arrival {
 pub const SERIES_BYTES: usize = 64;
 pub const SAMPLE_BYTES: usize = 16;
 
-/// Estimated memory of an entry, bytes.
 pub fn entry_bytes(entry: &Entry) -> usize {
     64 + entry.body.as_bytes().len()
 }

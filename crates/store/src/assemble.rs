@@ -42,7 +42,6 @@ pub struct Parts {
     pub progress: watch::Receiver<Progress>,
 }
 
-/// Gives each part of the store the state that it uses (`shared.rs`).
 pub fn assemble(
     driver: Arc<dyn Driver>,
     journal_dir: &Path,

@@ -32,8 +32,8 @@ pub enum Change {
     /// Only the chunks that hold them, and so which summaries a read returns.
     Chunks,
     /// Only the headers of chunks. From these, a read estimates the number of samples in a time range, as if the samples of a
-    /// chunk were spread evenly. A chunk with late samples thus also changes estimates for the times between these and its other
-    /// samples.
+    /// chunk were spread evenly. A chunk with late samples therefore changes estimates for all times between its first and its
+    /// last sample.
     Counts,
 }
 
@@ -41,7 +41,7 @@ pub enum Change {
 #[derive(Debug, Default)]
 pub struct Changes {
     logs: Mutex<Logs>,
-    /// Number of intervals that were joined with a neighbour at the limit.
+    /// Number of intervals that were joined with a neighbour because a log was full.
     joined: Count,
     /// A change may affect samples up to this far before and after it, ns, because merges may have moved their times.
     distance: u64,
@@ -58,8 +58,8 @@ struct Logs {
 }
 
 impl Changes {
-    /// A merge may move the time of a sample, and that of its copy. A change therefore affects samples up to twice the largest
-    /// move away.
+    /// A merge may move the time of a sample, and that of its copy. So the distance is twice the largest
+    /// move.
     pub fn new(policies: &Policies) -> Self {
         let downsamples = !policies.downsampling.is_empty();
         Self { distance: policies.time_max().saturating_mul(2), downsamples, ..Self::default() }
@@ -89,13 +89,12 @@ impl Changes {
         self.lock().last
     }
 
-    /// Number of intervals that were joined with a neighbour, because a log has a limit on its intervals.
     pub fn joined(&self) -> u64 {
         self.joined.get()
     }
 
-    /// The intervals of all changes after the number `after` that overlap `range`, in the order of their starts. With
-    /// [`Change::Chunks`], also changes of samples; with [`Change::Counts`], of all kinds.
+    /// The intervals of all changes after the number `after` that overlap `range`, in the order of their starts.
+    /// [`Change::Chunks`] also selects changes of samples. [`Change::Counts`] selects all changes.
     pub fn since(&self, after: u64, range: TimeRange, kind: Change) -> Vec<TimeRange> {
         let logs = self.lock();
         if logs.last <= after {
@@ -199,8 +198,8 @@ impl Log {
     }
 }
 
-/// The times of the samples of a batch: late ones, if there are any, and all others. The loops run for each sample that is
-/// written, so they have no branches.
+/// The times of the samples of a batch: the late samples, if there are any, and the recent samples. The loops run for each
+/// sample that is written, so they have no branches.
 pub fn times(arrival: &Arrival) -> impl Iterator<Item = TimeRange> {
     let all = || arrival.all_samples().map(|sample| sample.at);
     let (first, newest) =

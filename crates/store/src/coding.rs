@@ -4,7 +4,7 @@
 use tacho_model::varint;
 pub use tacho_model::varint::{put_bytes as put_string, put_varint, put_zigzag};
 
-/// The reason why bytes could not be read: the expected item, and how many bytes were not read yet.
+/// Bytes could not be read as `what`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}, {left} bytes before the end")]
 pub struct Malformed {
@@ -12,7 +12,6 @@ pub struct Malformed {
     pub left: usize,
 }
 
-/// Reads values from the front of a byte string.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -27,7 +26,6 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The bytes that are not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -32,14 +32,11 @@ use crate::stats::Counters;
 use crate::turns::Turns;
 use crate::{Error, Result};
 
-/// Commands to the thread.
 pub enum Command {
     Append(Append),
-    /// Seals the active generation.
     Seal(oneshot::Sender<Sealed>),
 }
 
-/// Answer to [`Command::Seal`].
 pub struct Sealed {
     /// The last generation that waits for its flush; 0 if there is none.
     pub through: u64,
@@ -50,14 +47,12 @@ pub struct Sealed {
 pub struct Append {
     pub arrival: Arrival,
     pub reservation: Reservation,
-    /// The number of chunks that the times of the records need.
     pub chunks: Reservation,
     /// Keeps the known series of the arrival in the index.
     pub ticket: Option<Ticket>,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
 
-/// The reason why a generation accepts no more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
     Size,
@@ -84,18 +79,15 @@ const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
 
-/// Batches that are made durable together.
 #[derive(Default)]
 struct Group {
     records: Vec<u8>,
     batches: Vec<Append>,
     /// Repetitions of batches in this group. They are answered when the group is on disk.
     echoes: Vec<Append>,
-    /// Origins of the batches, by session.
     origins: HashMap<u128, Vec<Origin>>,
 }
 
-/// The parts of the store that the thread works on.
 pub struct StoreParts {
     pub options: Arc<Options>,
     pub directory: PathBuf,
@@ -238,7 +230,7 @@ impl Committer {
             return Ok(());
         }
         if !Mutation::BrokenJournalNotCut.is_on() {
-            // Otherwise a recovery could read a batch that was refused, in addition to the sender's later ones.
+            // Otherwise a recovery could read a refused batch.
             self.cut_broken()?;
         }
         let store = &self.store;
@@ -262,7 +254,6 @@ impl Committer {
         Ok(())
     }
 
-    /// Cuts the remains of a refused batch off the broken journal.
     fn cut_broken(&mut self) -> Result<()> {
         if let Some((path, length)) = &self.broken {
             match self.store.options.disk.cut(path, *length) {
@@ -310,6 +301,8 @@ impl Committer {
                 active.journal.length = length;
                 store.budget.add(active.bytes.saturating_sub(before));
                 store.chunks.add(active.window_changes - window_changes);
+                // Before `sessions.take`: from then on another thread acknowledges a repetition of this frame.
+                times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
                 if let Some(origin) = origin {
                     let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);
@@ -318,8 +311,6 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
-            // Before the lock is released, because another thread already acknowledges this frame if it is sent again.
-            times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
             drop(generations);
             drop((append.reservation, append.chunks, append.ticket));
             answers.push(append.reply);
@@ -362,7 +353,7 @@ impl Committer {
         }
     }
 
-    /// The reason to seal the active generation now; `None` if it stays active.
+    /// `None` if the active generation stays active.
     fn due(&self) -> Option<Seal> {
         let generations = self.store.generations.read();
         let (active, options) = (generations.active.as_ref()?, &self.store.options);
@@ -405,8 +396,8 @@ impl Committer {
     }
 }
 
-/// Memory at which a generation with this number of series of samples is sealed, bytes. Above `seal_bytes`, at most three eighths
-/// of the memory budget, so that senders need not wait while one generation is flushed and the next one grows.
+/// Memory at which a generation with this number of series of samples is sealed, bytes. At least `seal_bytes`; more only up to
+/// three eighths of the memory budget, so that one generation can grow while another is flushed.
 fn seal_bytes(options: &Options, series: usize) -> usize {
     let of_series = series.saturating_mul(SEAL_BYTES_PER_SERIES).min(options.open_bytes_max / 8 * 3);
     options.seal_bytes.max(of_series)

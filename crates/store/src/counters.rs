@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only rises.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -16,7 +15,6 @@ impl Count {
     }
 }
 
-/// One counter for each kind of record.
 #[derive(Debug, Default)]
 pub struct CountByKind([Count; 3]);
 

@@ -18,8 +18,8 @@ use crate::{Error, Result};
 
 /// Limit on the parts listed per answer. Further parts are only counted.
 pub const DAMAGES_NAMED_MAX: usize = 32;
-/// Limit on remembered unreadable rows, 16 bytes each. They are remembered so that each is counted once. Further rows are
-/// not counted.
+/// Limit on remembered unreadable rows, 16 bytes each. They are remembered so that each row is counted once. Further rows
+/// are not counted.
 const ROWS_KNOWN_MAX: usize = 1 << 16;
 
 /// Records that exist and cannot be read.
@@ -46,7 +46,6 @@ impl Damage {
     }
 }
 
-/// All damages of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     named: Vec<Damage>,
@@ -55,8 +54,8 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // Damages that touch are merged, because a query may request a series several times, and may read a range in parts, each
-        // of which reports its part of a long row.
+        // Damages that touch are merged. A query may request a series several times, or read a range in
+        // parts, each of which reports its part of a long row.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)
@@ -88,13 +87,10 @@ impl Damages {
         &self.named
     }
 
-    /// Number of parts that are not listed.
     pub const fn more(&self) -> u64 {
         self.more
     }
 
-    /// Checks that no record is missing.
-    ///
     /// # Errors
     /// `Corrupt` when any record is missing. The message describes the first missing part.
     pub fn check(&self) -> Result<()> {
@@ -107,7 +103,6 @@ impl Damages {
     }
 }
 
-/// The records that were read, and the damages.
 #[derive(Clone, Debug, Default)]
 pub struct Read<T> {
     pub records: T,
@@ -115,8 +110,6 @@ pub struct Read<T> {
 }
 
 impl<T> Read<T> {
-    /// The records, if none is missing.
-    ///
     /// # Errors
     /// `Corrupt` when any record is missing.
     pub fn whole(self) -> Result<T> {
@@ -182,7 +175,6 @@ impl Unreadable {
         }
     }
 
-    /// Number of unreadable rows found so far.
     pub fn count(&self) -> u64 {
         self.count.get()
     }
@@ -194,7 +186,6 @@ impl Unreadable {
         }
     }
 
-    /// Partitions with unknown series.
     pub fn nameless(&self) -> Vec<(Kind, SeriesId)> {
         self.nameless.read().iter().copied().collect()
     }

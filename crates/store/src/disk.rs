@@ -28,7 +28,6 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Cuts the file to this length and syncs it.
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -75,19 +74,16 @@ pub trait Disk: Send + Sync + 'static {
         }
     }
 
-    /// Opens a file for reading.
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         Ok(Arc::new(open_regular(path)?))
     }
 
-    /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         open_regular(path)?.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Length of a file, bytes.
     fn length(&self, path: &Path) -> io::Result<u64> {
         Ok(std::fs::metadata(path)?.len())
     }
@@ -120,7 +116,6 @@ pub trait Disk: Send + Sync + 'static {
     }
 }
 
-/// Bytes that [`Disk::renew`] writes at a time.
 const RENEW_BYTES: usize = 1 << 20;
 
 pub trait DiskFile: Send {
@@ -144,7 +139,6 @@ pub fn names_in(disk: &dyn Disk, what: &'static str, directory: &Path) -> Result
     Ok(names)
 }
 
-/// Whether a file or directory exists.
 pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     match disk.length(path) {
         Ok(_) => Ok(true),
@@ -156,7 +150,7 @@ pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
 /// Opens a file for reading, or the file that a symbolic link names. Never waits: an open of a FIFO would wait for its writer.
 ///
 /// # Errors
-/// Also when it is not a regular file. A device may have no end.
+/// If the file cannot be opened, or is not a regular file. A device may have no end.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_without_wait(OpenOptions::new().read(true), OFlags::empty(), path)
 }
@@ -165,12 +159,11 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// made.
 ///
 /// # Errors
-/// Also when it is a symbolic link, or not a regular file.
+/// Those of [`open_regular`], and if the path is a symbolic link.
 pub fn open_no_link(path: &Path) -> io::Result<File> {
     open_no_link_with(OpenOptions::new().read(true), path)
 }
 
-/// Like [`open_no_link`], with other options.
 pub(crate) fn open_no_link_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     open_without_wait(options, OFlags::NOFOLLOW, path).map_err(|error| {
         match std::fs::symlink_metadata(path) {
@@ -194,7 +187,7 @@ fn open_without_wait(options: &mut OpenOptions, flags: OFlags, path: &Path) -> i
 /// Opens a file as [`open_regular`] does, and reads it if it has at most `bytes_max` bytes.
 ///
 /// # Errors
-/// Also when the file is longer.
+/// Those of [`open_regular`], and if the file is longer.
 pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
@@ -284,7 +277,6 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of the file system that holds `path`.
     pub fn new(disk: Arc<dyn Disk>, path: &Path, reserve_bytes: u64) -> Self {
         Self { disk, path: path.into(), reserve_bytes }
     }
@@ -313,7 +305,6 @@ impl Space {
     }
 }
 
-/// The operating system's file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 

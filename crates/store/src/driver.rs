@@ -25,7 +25,6 @@ pub enum Table {
     Chunks = 1,
     /// Labels of every series.
     Series = 2,
-    /// Metadata of the store.
     Meta = 3,
 }
 
@@ -66,7 +65,6 @@ pub enum Order {
     Descending,
 }
 
-/// A range of one partition, ordered by clustering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
     pub table: Table,
@@ -74,12 +72,10 @@ pub struct Scan {
     pub from: Bound<Vec<u8>>,
     pub to: Bound<Vec<u8>>,
     pub order: Order,
-    /// Largest number of rows.
     pub limit: Option<usize>,
 }
 
 impl Scan {
-    /// All rows of a partition.
     pub fn all(table: Table, partition: impl Into<Vec<u8>>) -> Self {
         let (from, to) = (Bound::Unbounded, Bound::Unbounded);
         Self { table, partition: partition.into(), from, to, order: Order::Ascending, limit: None }
@@ -121,7 +117,6 @@ impl Delete {
         Self { table, partition: partition.into(), from: Bound::Unbounded, to: Bound::Unbounded }
     }
 
-    /// Whether the bounds exclude every key.
     pub fn is_empty(&self) -> bool {
         range_is_empty(&self.from, &self.to)
     }
@@ -166,14 +161,12 @@ pub struct Health {
     pub torn_bytes: u64,
 }
 
-/// Capabilities of a back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// A row is on disk when `put` returns, and survives a restart.
     pub durable: bool,
     /// After a failure or a crash, either all rows of a `put` exist or none.
     pub atomic_put: bool,
-    /// Supports scans in descending order.
     pub reverse: bool,
     /// Longest value, bytes.
     pub value_bytes_max: usize,
@@ -228,7 +221,6 @@ pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub row: Row,
-    /// Bytes of the whole value.
     pub whole: usize,
 }
 
@@ -241,7 +233,6 @@ impl From<Row> for Cut {
 /// Result of verifying a part of the stored bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Bytes read.
     pub bytes: u64,
     /// Unreadable rows, without their values. If there are very many, a driver may return only the first ones.
     pub damaged: Vec<Damaged>,

@@ -19,14 +19,12 @@ use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};
 
-/// Name of an empty file in the journal's directory that permits opening a store that lacks its identity, or all data that was
-/// flushed.
+/// Name of an empty file in the journal's directory. The file permits opening a store that lacks its identity, or all data
+/// that was flushed.
 const IDENTITY_LOST: &str = "identity.lost";
 
-/// Facts from the keys of all chunks.
 #[derive(Debug, Default)]
 pub struct Keys {
-    /// Generations of the chunks.
     pub generations: BTreeSet<u64>,
     /// The highest sequence number of a row that a merge wrote.
     pub last_sequence: u64,
@@ -79,7 +77,6 @@ impl Gap {
         generation
     }
 
-    /// Describes the gap. `path` is the path of the journal.
     pub fn what(self, path: &dyn fmt::Display) -> String {
         match self {
             // A flush removes the journal after it has put its records and the row that names them as flushed.
@@ -99,16 +96,17 @@ impl Gap {
 /// Message about a journal of a later generation next to an empty driver.
 pub const EMPTIED: &str = "journals exist, but the data flushed before them is missing";
 
-/// Whether an empty driver next to journals of these generations counts as one that has lost its data. The identity is written
-/// before the first journal is created, so the driver has lost at least the identity. Next to the journal of generation 1 alone,
-/// it has lost nothing else, because that journal has all records. A journal of a later generation shows that generation 1 was
-/// sealed. So its records may have been flushed, and may be lost.
+/// Whether journals of these generations prove that an empty driver has lost its data. The identity is
+/// written before the first journal, so an empty driver has lost at least the identity. The journal of
+/// generation 1 alone proves no other loss, because it has all records. The journal of a later generation
+/// shows that generation 1 was sealed. The records of generation 1 may then have been flushed, and lost with
+/// the driver's data.
 pub fn prove_flush(generations: impl IntoIterator<Item = u64>) -> bool {
     generations.into_iter().any(|generation| generation > 1)
 }
 
-/// The gaps after generation `flushed`. `named` are the required journals and the bytes that each must have, `chunks` the
-/// generations of the chunks in the driver, `lengths` the existing journals and their bytes.
+/// The gaps after generation `flushed`. `named` are the required journals, with the bytes that each must have. `chunks`
+/// are the generations of the chunks in the driver. `lengths` are the existing journals, with their bytes.
 pub fn gaps<'a>(
     flushed: u64,
     named: impl Iterator<Item = &'a Older>,
@@ -167,7 +165,6 @@ impl Files {
         Ok(files)
     }
 
-    /// The identity of the store in the headers of the journals.
     pub fn store(&self) -> Option<u128> {
         self.headers.first().map(|(_, header)| header.store)
     }
@@ -193,8 +190,8 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Checks that the journals of the generations after `flushed` belong to this store, and that the name of each file has the
-    /// generation of its header.
+    /// Checks the journals of the generations after `flushed`. They must belong to this store, and the name of each file must
+    /// have the generation of its header.
     ///
     /// # Errors
     /// `Invalid`.
@@ -269,7 +266,8 @@ impl Files {
 }
 
 /// Refuses an empty driver next to journals that prove that it has lost its data. A start calls this function before it creates
-/// the driver's files. Otherwise the lost data could not be told from a new store. `directory` is the directory of the journals.
+/// the driver's files. Otherwise a store that has lost its data would look like a new store. `directory` is the directory of the
+/// journals.
 ///
 /// # Errors
 /// `Corrupt`, like [`Files::identity`].

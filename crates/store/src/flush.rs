@@ -42,12 +42,10 @@ use crate::{Error, ErrorKind, Result};
 
 /// Bytes of chunks per `put`; the last partition may exceed them. Bounds memory, and shares one sync among many chunks.
 const PUT_BYTES: usize = 4 << 20;
-/// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
 /// Number of groups that are added to the index under one lock, so that writers do not wait long.
 const GROUPS_AT_ONCE: usize = 256;
 
-/// The task, and the parts of the store that it works on.
 pub struct Flusher {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,
@@ -161,7 +159,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     journals.last()
 }
 
-/// Puts the chunks of a generation into the driver. Returns their counts.
+/// Returns the counts of the chunks, by kind.
 async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
     let groups = home::shares(generation, || flusher.index.read()).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
@@ -186,14 +184,12 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     added
 }
 
-/// One partition to encode.
 enum Work {
     Group(Share),
     /// Entries or executions.
     Series(Kind, SeriesId),
 }
 
-/// Chunks for one `put`.
 #[derive(Default)]
 struct Encoded {
     rows: Vec<Row>,
@@ -282,7 +278,6 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) -> Result<(
     Ok(())
 }
 
-/// Marks a generation as flushed, and counts its chunks.
 async fn put_flushed(flusher: &Flusher, number: u64, added: [Stored; 3]) -> Result<()> {
     let _locked = flusher.metadata.lock.lock().await;
     let mut stored = *flusher.metadata.stored.read();

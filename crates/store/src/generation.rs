@@ -48,7 +48,6 @@ pub struct Generation {
     pub bytes: usize,
     /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
     pub window_changes: usize,
-    /// Times of all samples.
     pub times: Spans,
     /// Start of the generation. Monotonic, so that a jump of the clock does not change when the
     /// generation is sealed.
@@ -149,7 +148,6 @@ pub struct Generations {
     pub active: Option<Generation>,
     /// Sealed generations, oldest first. They are flushed in this order.
     pub sealed: std::collections::VecDeque<Arc<Generation>>,
-    /// The number of the next generation.
     pub next: u64,
 }
 
@@ -161,7 +159,6 @@ impl Generations {
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
     }
 
-    /// Whether a generation in memory has records of this kind of the series.
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))
@@ -173,8 +170,8 @@ impl Generations {
         sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()
     }
 
-    /// Whether a stop may leave all records in their journals: the journals have at most `bytes_max` together, and none of them
-    /// still has to be cut.
+    /// Whether a stop may leave all records in their journals. The journals must have at most `bytes_max` together, and none
+    /// of them may need a cut.
     pub fn may_stay(&self, bytes_max: u64) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         let is_cut = |generation: &Generation| generation.journal.cut && !Mutation::StopKeepsRefused.is_on();

@@ -13,10 +13,8 @@ use tacho_model::KnownSamples;
 
 use crate::index::SeriesNumber;
 
-/// Ranges of series numbers.
 type Ranges = Vec<RangeInclusive<SeriesNumber>>;
 
-/// The registered series of all batches.
 #[derive(Debug, Default)]
 pub struct InFlight(Mutex<Batches>);
 
@@ -62,7 +60,7 @@ impl Drop for Ticket {
     }
 }
 
-/// The numbers of the series, where ascending neighbours form one range. Most batches repeat the order of the index.
+/// Ranges of consecutive numbers. There are few, because most batches repeat the order of the index.
 fn ranges_of(known: &KnownSamples) -> Ranges {
     let mut ranges = Ranges::new();
     for number in known.numbers() {

@@ -34,7 +34,6 @@ pub struct Intake {
     pub counters: Arc<Counters>,
 }
 
-/// A batch after the checks.
 pub struct Admitted {
     pub batch: Arc<Batch>,
     pub known: Arc<KnownSamples>,
@@ -63,7 +62,7 @@ impl Intake {
         Err(Error::new(kind, "a series of the batch was deleted while the batch was decoded: send it again"))
     }
 
-    /// Appends the samples of known series to a batch, with their labels. They are before the other samples of the batch.
+    /// Adds the samples of known series to a batch, with their labels, before the other samples of the batch.
     ///
     /// # Errors
     /// Like [`Self::hold`]. None while the series are held.

@@ -26,7 +26,8 @@ pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 pub enum Span {
     /// At most [`CHUNK_SPAN_MAX_NS`].
     Short = 0,
-    /// Of any length: only the few chunks of executions whose segments last, with the calls that they carry, more than a day.
+    /// Of any length. Only few chunks of executions have this class: their segments last more than a day, with the carried
+    /// calls.
     Long = 1,
     /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]: only chunks of samples and entries that a merge wrote.
     Wide = 2,
@@ -52,7 +53,6 @@ impl Span {
     }
 }
 
-/// The clustering key of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKey {
     pub span: Span,
@@ -62,7 +62,6 @@ pub struct ChunkKey {
 }
 
 const CHUNK_KEY_BYTES: usize = 22;
-/// Limit on the bytes of a key that a message shows.
 const SHOWN_BYTES_MAX: usize = 32;
 
 impl ChunkKey {
@@ -132,7 +131,6 @@ pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> 
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
-/// Scan for one chunk.
 pub fn chunk_row_scan(kind: Kind, group: SeriesId, key: &ChunkKey) -> Scan {
     let (from, to) = (Bound::Included(key.encode()), Bound::Included(key.encode()));
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
@@ -257,7 +255,6 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
     crate::driver::Delete::row(Table::Meta, SESSIONS, id.to_be_bytes())
 }
 
-/// A row of the partition `store`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFact {
     Identity {
@@ -331,7 +328,6 @@ fn versioned<'a>(what: &str, row: &'a Row) -> Result<&'a [u8]> {
     }
 }
 
-/// Error for a row that cannot be decoded.
 pub fn malformed(what: &str, row: &Row) -> Error {
     let error = Error::corrupt(format!("{what} is malformed")).with("key", shown(&row.clustering));
     error.with("value_bytes", row.value.len())

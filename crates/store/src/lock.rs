@@ -34,7 +34,7 @@ fn holder(file: &mut impl Read) -> Option<u32> {
 pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the open file")] File);
 
 impl DirectoryLock {
-    /// Locks `directory`. Creates it if it is missing.
+    /// Creates the directory if it is missing.
     ///
     /// # Errors
     /// `Locked` when another process uses the directory; `Io` when the directory or its lock file cannot be created or locked.

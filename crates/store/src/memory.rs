@@ -53,7 +53,6 @@ impl MemoryDriver {
         partitions.iter().flat_map(|((t, p), rows)| rows.iter().map(move |r| row(*t, p, r))).collect()
     }
 
-    /// A driver with exactly these rows.
     pub fn restore(rows: Vec<Row>) -> Self {
         let driver = Self::new();
         insert(&mut driver.lock(), rows);

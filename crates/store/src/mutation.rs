@@ -5,7 +5,6 @@
 
 macro_rules! mutations {
     ($($name:ident: $text:literal,)*) => {
-        /// A deliberate fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Mutation { $(#[doc = $text] $name,)* }
 

@@ -34,8 +34,8 @@ pub struct Options {
     /// `label_names_max` or `label_values_max` is refused; the existing series of its batch are stored. Concurrent batches may
     /// exceed the limits slightly.
     pub series_max: usize,
-    /// Limit on the estimated memory of the index of all series with their labels, bytes. A new series above this limit
-    /// is refused. Series in the driver are loaded even above it.
+    /// Limit on the estimated memory of the index of all series with their labels, bytes. Series in the driver are
+    /// loaded even above this limit.
     pub index_bytes_max: usize,
     /// Limit on chunks. A driver may keep their keys in memory, about 200 bytes each. At the limit, only records within
     /// two days of the present time are accepted. Live records alone do not reach the limit, because merges reduce them
@@ -48,7 +48,6 @@ pub struct Options {
     pub label_values_max: usize,
     /// A session without a batch for this time is forgotten.
     pub session_age_max: Duration,
-    /// Limit on remembered sessions.
     pub sessions_max: usize,
     /// First and longest wait after a failed flush.
     pub flush_wait_first: Duration,
@@ -72,7 +71,6 @@ pub struct Options {
     pub policies: Arc<Policies>,
     /// Time since the machine started, by a clock that cannot be set.
     pub since_boot: fn() -> Duration,
-    /// Whether merges run in the background.
     pub merge_in_background: bool,
     /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten once per
     /// factor of `n` between the sizes of a flushed chunk and a full chunk.

@@ -1,8 +1,9 @@
-//! Divides a batch that takes more memory than one batch of the journal may take, or more bytes than one record of the journal
-//! may have. Each record is in one part.
+//! Divides a batch that is above the limit on the memory of one batch, or above the limit on the bytes of one journal record.
+//! Each record is in one part.
 //!
-//! The samples come before the entries, and these before the executions. So after a failure of a later part, a sender that
-//! repeats the batch replaces most records: samples replace themselves, but entries do not.
+//! If a part fails, the sender repeats the whole batch. Repeated samples replace the stored ones, but
+//! repeated entries would be stored twice. So the samples come before the entries, and the entries before the
+//! executions.
 
 use std::collections::VecDeque;
 
@@ -73,13 +74,12 @@ impl Cost {
         Self { memory: self.memory * count, record: self.record * count }
     }
 
-    /// How many records of this cost fit.
+    /// How many records of the cost `each` fit.
     fn fitting(self, each: Self) -> usize {
         (self.memory / each.memory).min(self.record / each.record)
     }
 }
 
-/// The cost of a series of samples without its samples.
 fn of_sample_series(series: &SampleSeries) -> Cost {
     Cost { memory: SERIES_BYTES, record: record_cost::of_series(&series.labels) }
 }
@@ -89,7 +89,6 @@ fn of_sample(samples: &[Sample]) -> Cost {
     Cost { memory: SAMPLE_BYTES, record: record_cost::of_sample(samples) }
 }
 
-/// The cost of a series of entries without its entries.
 fn of_entry_series(series: &EntrySeries) -> Cost {
     Cost { memory: 0, record: record_cost::of_series(&series.labels) }
 }
@@ -116,7 +115,7 @@ impl Parts {
         Self { samples: samples.into(), entries: entries.into(), executions: executions.into(), max }
     }
 
-    /// Moves the next samples to the part. `left` is what the part may still take.
+    /// `left` is what the part may still take.
     fn take_samples(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.samples.pop_front() {
             let (head, each) = (of_sample_series(&series), of_sample(&series.samples));
@@ -137,7 +136,6 @@ impl Parts {
         }
     }
 
-    /// Moves the next entries to the part.
     fn take_entries(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(mut series) = self.entries.pop_front() {
             *left = left.less(of_entry_series(&series));
@@ -164,7 +162,6 @@ impl Parts {
         }
     }
 
-    /// Moves the next series of executions to the part.
     fn take_executions(&mut self, part: &mut Batch, left: &mut Cost) {
         while let Some(series) = self.executions.pop_front() {
             let cost = of_executions(&series);

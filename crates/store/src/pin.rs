@@ -25,7 +25,6 @@ use crate::{Error, Result};
 /// The files of a data directory that belong to a backup and to a repaired directory, next to `chunks/` and `journal/`.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
 
-/// The pinned files of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
     pub driver: Vec<PinnedFile>,
@@ -35,8 +34,7 @@ pub struct Pinned {
     pub offset: u64,
 }
 
-/// The refusal of a file that is a symbolic link. It would be followed with the rights of this process, which may be more than
-/// those of the user who has made the link.
+/// The refusal of a file that is a symbolic link. This process may have more rights than the user who has made the link.
 pub fn refused_link(path: &Path) -> Error {
     let message = "file is a symbolic link: replace it by a copy of its destination to back it up";
     Error::invalid(message).with("path", path.display())
@@ -48,7 +46,7 @@ pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),
         Ok(found) => found.is_file(),
-        // The link reports the cause.
+        // A later call of [`link`] reports the cause.
         Err(error) => error.kind() != ErrorKind::NotFound,
     }
 }
@@ -61,7 +59,8 @@ pub fn is_wanted(path: &Path) -> bool {
 /// reason.
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let to = into.join(name);
-    // A hard link to a symbolic link is a symbolic link, too. So its type is that of `from` at the time of the link.
+    // A hard link to a symbolic link is a symbolic link too. Its type stays that of `from` at the time of the
+    // link.
     let linked = make_directory(into)
         .and_then(|()| std::fs::hard_link(from, &to))
         .and_then(|()| std::fs::symlink_metadata(&to));
@@ -128,8 +127,8 @@ pub async fn pin(
 }
 
 /// Refuses links without the journal of a generation that is still in memory. A generation that was flushed before the lock may
-/// have been forgotten since, together with its journal: the driver has its records. Generations that `lengths` lacks are
-/// newer than the state.
+/// have left memory since, together with its journal. The driver has its records. Generations that `lengths` lacks are newer
+/// than the state.
 fn check_complete(
     generations: &Generations,
     journal: &[PinnedFile],
@@ -149,7 +148,7 @@ fn check_complete(
 
 /// Links the journals of the generations in memory, whose lengths are given. Files from generation `next` on are newer
 /// than the state. All other files were flushed and may be removed at any moment. They are linked if they still exist,
-/// because a damaged one may be about to be moved to the quarantine.
+/// because a damaged file may be about to be moved to the quarantine.
 fn link_journals(
     from: &Path,
     into: &Path,

@@ -23,7 +23,6 @@ impl<T> Rule<T> {
     }
 }
 
-/// All rules of a store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
     /// How long records are kept, ns.
@@ -40,7 +39,7 @@ pub struct Policies {
 pub struct Downsampling {
     /// Minimum age of the reduced samples, ns.
     pub after: u64,
-    /// The aggregation. Steps end at multiples of the step's length.
+    /// Steps end at multiples of the step's length.
     pub to: Aggregation,
 }
 
@@ -49,7 +48,6 @@ pub struct Downsampling {
 pub struct ChunkSettings {
     /// Approximate number of samples of a series in one merged chunk; `None` for the store's default.
     pub values: Option<usize>,
-    /// Codecs for values.
     pub codecs: CodecSet,
     pub compression: Compression,
 }
@@ -61,10 +59,8 @@ impl ChunkSettings {
     }
 }
 
-/// The settings of one series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// Retention of the records, ns; `None` means permanent.
     pub keep: Option<u64>,
     pub downsampling: Option<Downsampling>,
     pub semantic: Option<Semantic>,
@@ -94,7 +90,6 @@ impl Policies {
         }
     }
 
-    /// Retention of the records of a series, ns; `None` means permanent.
     pub fn keep(&self, labels: &Labels) -> Option<u64> {
         first(&self.retention, labels).copied()
     }

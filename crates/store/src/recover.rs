@@ -34,7 +34,6 @@ use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
 use crate::{Error, Result};
 
-/// The initial state of a store.
 pub struct Recovered {
     pub id: u128,
     pub index: Arc<Guarded<Index>>,
@@ -52,8 +51,8 @@ pub struct Recovered {
     pub counters: Counters,
 }
 
-/// Refuses a store of which a required journal or fact is missing, or whose journals belong to another store. A start calls this
-/// function before it changes the files of the driver. `directory` is the directory of the journals.
+/// Refuses a store without a required journal or fact, and a store with journals of another store. A start calls this function
+/// before it changes the files of the driver. `directory` is the directory of the journals.
 ///
 /// # Errors
 /// Like [`crate::Store::open`].
@@ -78,7 +77,6 @@ struct Base {
     keys: Keys,
     files: Files,
     sessions: Sessions,
-    /// The last generation in the driver.
     flushed: u64,
 }
 
@@ -199,7 +197,6 @@ fn next_generation(seen: impl Iterator<Item = u64>) -> Result<u64> {
 pub struct Facts {
     /// `None` in a new store.
     pub id: Option<u128>,
-    /// Whether an older version wrote the row of the identity.
     old: bool,
     flushed: u64,
     pub stored: Option<[Stored; 3]>,
@@ -237,8 +234,8 @@ async fn store_facts(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        // An unreadable fact is treated like a missing one: other rows or the journals have it, or the store opens without
-        // it (statistics, clock), or the store refuses to open.
+        // An unreadable fact is treated like a missing fact: other rows or the journals may have it. `Base::check` decides
+        // whether the store opens without it.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         facts.add(decode_store_fact(&row).map_err(|e| e.with("store", &location))?);
         Ok(())
@@ -416,9 +413,9 @@ impl Recovery<'_> {
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
-            // The journals may contain a batch twice. A batch is compared only with the replayed batches, not with the
-            // rows of sessions: batches of flushed generations are not in these journals, and a late frame has a lower
-            // number than the row of its session.
+            // The journals may contain a batch twice. A batch is compared only with the replayed batches. A comparison
+            // with the rows of sessions would drop late frames, because a late frame has a lower number than the row
+            // of its session.
             if self.replayed.is_repeated(origin) {
                 return;
             }

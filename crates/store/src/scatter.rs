@@ -61,7 +61,7 @@ pub fn window_changes_of(batch: &Batch, known: &KnownSamples) -> usize {
     known.chain(samples).chain(entries).chain(segments).sum()
 }
 
-/// The times that are accepted at the limit on chunks: the times of live records.
+/// The times of live records. At the limit on chunks, only these times are accepted.
 pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }

@@ -25,14 +25,11 @@ fn is_bad_sector(error: &io::Error) -> bool {
 /// Reads at an offset, like `FileExt::read_at`.
 pub type ReadAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<usize>;
 
-/// The extent of the readable bytes.
 #[derive(Debug, Default)]
 pub struct Readable {
     /// Number of requested bytes that are before the end of the file.
     pub length: usize,
-    /// Unreadable ranges.
     pub bad: Vec<Range<u64>>,
-    /// The first error.
     pub error: Option<io::Error>,
 }
 

@@ -11,7 +11,6 @@ use crate::arrival::Origin;
 /// of gaps.
 const GAPS_MAX: usize = 8;
 
-/// The state of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The highest accepted frame number. Its frame is on disk.
@@ -31,7 +30,6 @@ impl Session {
     }
 }
 
-/// Relation of a batch to its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     New,
@@ -92,7 +90,6 @@ impl Sessions {
         surplus
     }
 
-    /// Adds a session read from the driver.
     pub fn restore(&mut self, id: u128, session: Session) {
         self.0.insert(id, session);
     }

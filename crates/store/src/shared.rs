@@ -8,9 +8,9 @@
 //! | reads | `read::Reader` | the caller of a read |
 //! | merges, rules, deletions | `upkeep::StoreParts` | one task |
 //!
-//! Lock order for code that holds several locks: first the upkeep's `gate`, then [`Metadata::lock`], then `generations`,
-//! then one of `index` and `tombstones`, and last one of `sessions`, [`Metadata::stored`], the upkeep's notes, the table of
-//! spellings (`index/spellings.rs`) and `in_flight`. Only the first two are held during I/O.
+//! Lock order: the upkeep's `gate`, [`Metadata::lock`], `generations`, one of `index` and `tombstones`. Last is one of
+//! `sessions`, [`Metadata::stored`], the upkeep's notes, the table of spellings (`index/spellings.rs`) and `in_flight`.
+//! Only the first two are held during I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +26,8 @@ use crate::{Error, Result};
 /// Counts of the chunks in the driver, and a lock for metadata that flusher and upkeep both change.
 #[derive(Debug)]
 pub struct Metadata {
-    /// The flusher and the upkeep hold this lock while they change the Series table or the row of these counts, and the flusher
-    /// while it marks a generation as flushed. Other rows of the Meta table do not need it.
+    /// The flusher and the upkeep hold this lock while they change the Series table or the row of these counts. The flusher
+    /// also holds this lock while it marks a generation as flushed. Other rows of the Meta table do not need it.
     pub lock: tokio::sync::Mutex<()>,
     /// Chunks, bytes and records in the driver, by kind. Changed only under `lock`.
     pub stored: Guarded<[Stored; 3]>,
@@ -55,7 +55,6 @@ impl FlushSignals {
     }
 }
 
-/// The progress of the flusher.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// All generations up to this one are in the driver.

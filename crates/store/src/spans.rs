@@ -1,8 +1,8 @@
-//! The times of many records as few ranges, so that some late records do not make all times between them and the others count.
+//! The times of many records as few ranges. Late records get ranges of their own, so the times between late and recent records
+//! are not covered.
 
 use tacho_model::{TimeRange, Timestamp};
 
-/// Limit on the ranges.
 const RANGES_MAX: usize = 8;
 /// Ranges with a smaller gap than this, ns, are joined.
 const GAP_MIN: u64 = 600_000_000_000;

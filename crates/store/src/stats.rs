@@ -3,7 +3,6 @@
 use crate::counters::{Count, CountByKind, counters};
 use crate::upkeep::UpkeepStats;
 
-/// Counts of one kind in the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub chunks: u64,
@@ -47,7 +46,6 @@ pub struct Stats {
     pub journal_bytes: u64,
     /// Now: remembered sessions.
     pub sessions: usize,
-    /// Counters of merges, deletions and expiry.
     pub upkeep: UpkeepStats,
     /// Accepted records by kind: samples, entries, completed calls.
     pub records: [u64; 3],
@@ -91,7 +89,6 @@ pub struct Stats {
 }
 
 counters! {
-    /// Counters of [`Stats`].
     Counters of Stats {
         records: CountByKind,
         samples_replaced: Count,

@@ -1,7 +1,6 @@
 //! The public interface of the store: append batches, find series, read records.
 //!
-//! Path of one record. Before: `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch. After:
-//! `intake.rs` checks the batch and `commit.rs` writes it to the journal.
+//! Path of one record: `append.rs` in this folder takes a batch from its caller.
 
 mod append;
 mod keep;
@@ -47,7 +46,6 @@ pub struct Store {
     upkeep: Arc<Upkeep>,
     changes: Arc<Changes>,
     progress: watch::Receiver<Progress>,
-    /// The directory of the journal.
     directory: PathBuf,
     /// `None` while the store is dropped, and in a read-only store, which has no tasks.
     commands: Option<Sender<Command>>,
@@ -154,7 +152,6 @@ impl Store {
         index::find(&self.intake.index, kind, matchers, series_max, waits)
     }
 
-    /// The labels of a series.
     pub fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
         self.intake.index.read().labels(id)
     }
@@ -343,7 +340,6 @@ impl Store {
         Ok(())
     }
 
-    /// Seals the active generation.
     async fn seal(&self) -> Result<Sealed> {
         let (reply, answer) = oneshot::channel();
         self.command(Command::Seal(reply))?;
@@ -394,9 +390,8 @@ impl Store {
     }
 
     /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
-    /// together hold all records that were acknowledged before the call. The links keep the
-    /// bytes of files that the store removes later. The store still appends to the newest files: only the lengths in the result
-    /// belong to the state.
+    /// together hold all records that were acknowledged before the call. The store still appends to the newest files:
+    /// only the lengths in the result belong to the state.
     ///
     /// # Errors
     /// `Invalid` if hard links are not possible; `Io` if one cannot be made for another reason; `Corrupt` if the journal of a
@@ -415,8 +410,8 @@ impl Store {
         self.flush().await
     }
 
-    /// Refuses further batches. If the journals together have at most `stop_journal_bytes`, and none of them has remains of a
-    /// refused batch at its end, the records stay there, and the next start reads them. Otherwise flushes all records.
+    /// Refuses further batches. The records stay in the journals if these have at most `stop_journal_bytes` together, and no
+    /// remains of a refused batch. The next start then reads the journals. Otherwise flushes all records.
     ///
     /// # Errors
     /// Like [`Store::flush`]. None if the records stay in the journals.
@@ -511,7 +506,6 @@ impl Store {
         Ok(())
     }
 
-    /// Known damage of the driver's data.
     pub fn driver_health(&self) -> Health {
         self.driver.health()
     }
@@ -526,13 +520,11 @@ impl Store {
         &self.upkeep
     }
 
-    /// The driver of the store.
     pub fn driver_info(&self) -> Info {
         self.driver.info()
     }
 }
 
-/// The writer of the journal.
 enum Writing {
     Thread(JoinHandle<()>),
     Task(tokio::task::JoinHandle<()>),

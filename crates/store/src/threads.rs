@@ -13,14 +13,12 @@ pub enum Threads {
     One,
 }
 
-/// Work that was started.
 pub enum Started<T> {
     Done(T),
     Running(JoinHandle<T>),
 }
 
 impl Threads {
-    /// Starts long work.
     pub fn start<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Started<T> {
         match self {
             Self::Many => Started::Running(tokio::task::spawn_blocking(work)),

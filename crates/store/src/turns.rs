@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 
-/// Waiting batches.
 #[derive(Debug)]
 pub struct Turns<T> {
     small: VecDeque<T>,
@@ -31,7 +30,6 @@ impl<T> Turns<T> {
         self.is_large = self.small.is_empty() || (!self.is_large && !self.large.is_empty());
     }
 
-    /// The next batch of the group; `None` if there is none.
     pub fn next(&mut self) -> Option<T> {
         if self.is_large { self.large.pop_front() } else { self.small.pop_front() }
     }

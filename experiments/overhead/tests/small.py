@@ -23,7 +23,7 @@ ARRIVED = {
 
 
 def cell(setup: str, **workload: float) -> Cell:
-    """A cell with this setup. By default a process runs for ten seconds, and the last five seconds are measured."""
+    """By default a process runs for ten seconds, and the last five seconds are measured."""
     for framework in FRAMEWORKS:
         for each in framework.setups:
             if each.name == setup:
@@ -32,8 +32,7 @@ def cell(setup: str, **workload: float) -> Cell:
 
 
 def said(time_ns: int = 1_000, **changes: object) -> dict:
-    """A process with 100 traces in each bin. All traces have the same duration, so the process is steady from the
-    start."""
+    """A process with 100 traces of the same duration in each bin, so that the process is steady from the start."""
     return {
         "millis": 10_000,
         "warm_up_millis": 5_000,

@@ -19,8 +19,8 @@ const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
 /// continues in the next line.
 const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
 
-/// A retired phrase, in lower-case words.
 struct Retired {
+    /// In lower case.
     words: Vec<String>,
     replacement: String,
     /// Prefixes of the paths in which the phrase is retired; empty means all paths.
@@ -30,7 +30,7 @@ struct Retired {
 struct Word {
     line: usize,
     text: String,
-    /// Whether there are only white space and [`SEPARATORS`], and no empty line, between the previous word and this word.
+    /// Whether only white space without an empty line, and [`SEPARATORS`], are between the previous word and this word.
     continues: bool,
 }
 

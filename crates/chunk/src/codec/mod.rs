@@ -1,12 +1,11 @@
 //! How is a column of numbers encoded in the fewest bytes?
 //!
-//! A codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] if it is no longer written. Codecs estimate
-//! their output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates encode the
-//! column, depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain form,
-//! the plain form is kept, because it decodes fastest. Finally, a requested compression (`compressed.rs`) may compress
-//! the output. A new codec needs a file, a line here, and a row in `docs/format/chunk.md`.
+//! Codecs estimate their output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates
+//! encode the column, depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain
+//! form, the plain form is kept, because it decodes fastest. Finally, a requested compression (`compressed.rs`) may compress
+//! the output. A new codec needs a file, a line in [`LADDER`], and a row in `docs/format/chunk.md`.
 //!
-//! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
+//! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and
 //! encodes nested columns with the ladder.
 
 mod ans;
@@ -77,13 +76,11 @@ impl Part {
     }
 }
 
-/// An encoded column.
 pub(crate) struct Encoded {
     pub(crate) codec: u8,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A codec for numbers.
 trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
@@ -93,8 +90,7 @@ trait Codec: Sync {
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }
-    /// Encodes the column. `None` if this is impossible, for example because numbers outside of the sample do not suit the
-    /// codec.
+    /// `None` if the codec cannot encode the column, for example because of numbers outside of the sample.
     fn encode(&self, _: &Look<'_>) -> Option<Vec<u8>> {
         None
     }
@@ -107,12 +103,12 @@ trait Codec: Sync {
         words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
-    /// Whether the codec searches for patterns. Its estimate cannot predict these, so only a trial shows the output size.
+    /// Whether the codec searches for patterns. An estimate cannot predict patterns, so only a trial shows the output size.
     fn searches(&self) -> bool {
         false
     }
-    /// Sizes are multiplied by this factor before they are compared. A factor above 1 means that faster codecs are preferred,
-    /// even if their output is slightly larger.
+    /// Sizes are multiplied by this factor before they are compared. With a factor above 1, a faster codec is preferred even if
+    /// its output is slightly larger.
     fn slowness(&self) -> f64 {
         1.0
     }
@@ -231,8 +227,8 @@ fn score(bytes: usize, codec: &dyn Codec) -> f64 {
     bytes as f64 * codec.slowness()
 }
 
-/// The permitted codecs that have an estimate, best first. Each has its estimate in bits per number, multiplied by its
-/// slowness. Only one codec if no other one can be better.
+/// The permitted codecs that have an estimate, best first, with the estimate in bits per number multiplied by the slowness.
+/// Only one codec if no other codec can be better.
 fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];
     for codec in LADDER.iter().filter(|codec| look.encoding.codecs.has(codec.tag())) {
@@ -260,7 +256,6 @@ pub(crate) fn decode(
     decode_part(tag, bytes, &Part::whole(count), kind, depth)
 }
 
-/// Decodes the numbers of a column that are in `part`.
 pub(crate) fn decode_part(
     tag: u8,
     bytes: &[u8],
@@ -303,7 +298,6 @@ pub(crate) fn take_nested(
     take_nested_part(reader, &Part::whole(count), kind, depth)
 }
 
-/// Decodes a part of the output of [`encode_nested`].
 pub(crate) fn take_nested_part(
     reader: &mut Reader<'_>,
     part: &Part,

@@ -1,5 +1,4 @@
-//! Ids that were made by mixing a counter. The codec undoes the mixing and encodes the counter. Agents create trace and
-//! span ids this way.
+//! Ids that are a mixed counter, as agents create trace and span ids. The codec undoes the mixing and encodes the counter.
 
 use tacho_model::{ValueType, mix64, unmix64};
 

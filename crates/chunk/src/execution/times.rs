@@ -1,6 +1,5 @@
-//! Which times are similar? Times between the same two events, in whichever shapes these events occur. Such a pair of events is
-//! called a context. Contexts with times of similar size share a column. The numbers of a column are then similar, and numerous
-//! enough for entropy coding.
+//! Which times are similar? Times between the same two events, in any shape. Such a pair of events is called a context. Contexts
+//! with times of similar size share a column, whose numbers are then similar, and numerous enough for entropy coding.
 
 use std::sync::Arc;
 
@@ -19,13 +18,11 @@ const BEGIN: u64 = u64::MAX;
 /// The context of each event of each shape.
 pub(super) struct Contexts {
     by_shape: Vec<Vec<u32>>,
-    /// Number of contexts.
     pub(super) len: usize,
 }
 
 impl Contexts {
-    /// Numbers contexts in the order of their first occurrence, from the first shape to the last. The decoder derives the same
-    /// numbers.
+    /// Numbers contexts in the order of their first occurrence, so that the decoder derives the same numbers.
     pub(super) fn new(shapes: &[Arc<Shape>]) -> Self {
         let mut numbers: HashMap<(u64, u64), u32> = HashMap::new();
         let mut of_shape = |shape: &Arc<Shape>| {
@@ -40,7 +37,6 @@ impl Contexts {
         Self { by_shape, len: numbers.len() }
     }
 
-    /// Contexts of the events of shape number `shape`.
     pub(super) fn of(&self, shape: usize) -> &[u32] {
         self.by_shape.get(shape).map_or(&[], Vec::as_slice)
     }
@@ -80,15 +76,15 @@ impl Size {
     }
 }
 
-/// The logarithm to base 2 of (time + 1), times 2^52. At most 0.09 * 2^52 too small. It is linear between powers of two,
-/// like the bits of a floating-point number (J. N. Mitchell, Computer multiplication and division using binary
-/// logarithms, IRE Transactions on Electronic Computers, 1962).
+/// The logarithm to base 2 of (time + 1), times 2^52; at most 0.09 * 2^52 too small. It is linear between powers of two
+/// (J. N. Mitchell, Computer multiplication and division using binary logarithms, IRE Transactions on Electronic Computers,
+/// 1962).
 #[expect(clippy::cast_precision_loss, reason = "only compared")]
 fn logarithm(time: u64) -> u64 {
     (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
-/// Assigns each context to a group. Contexts are sorted by their mean. A new group starts when the current one has enough
+/// Assigns each context to a group. Contexts are sorted by their mean. A new group starts when the current group has enough
 /// times, and at the first mean above 0. Returns the group of each context, and the number of groups.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();

@@ -1,6 +1,6 @@
 //! How do the columns of a group become one chunk?
 //!
-//! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
+//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and
 //! `chunk.rs` reads columns with `read.rs`, which uses the flag bits defined here.
 
 use tacho_model::{Kind, Timestamp, ValueType};
@@ -90,7 +90,6 @@ fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     }
 }
 
-/// The parts encoded so far.
 #[derive(Default)]
 struct Fields {
     fields: Vec<u8>,

@@ -117,8 +117,8 @@ fn take_member(
 }
 
 /// Selects the columns that are needed for the samples of some members in `range`. Returns their ranges in the whole
-/// body. The caller then reads a body with only the selected columns. So in the header, each selected column gets its
-/// position in this body, and each other column gets a position outside of any body.
+/// body. The caller then reads a body with only these columns, so they get their positions in that body, and all other
+/// columns get a position outside of any body.
 pub(crate) fn gather(
     header: &mut Header,
     range: TimeRange,
@@ -147,7 +147,6 @@ pub(crate) fn gather(
     parts
 }
 
-/// Decodes the times.
 pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     let stored = match &header.times {
         None => return Err(Error::value("column of times", 0u8)),

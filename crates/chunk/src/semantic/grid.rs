@@ -21,7 +21,6 @@ impl Interval {
     /// The interval for a value that is not finite. Such a value is kept and does not restrict the lines.
     const FREE: Self = Self { low: i64::MIN / 4, high: i64::MAX / 4 };
 
-    /// The intersection.
     pub(super) fn common(self, other: Self) -> Option<Self> {
         let common = Self { low: self.low.max(other.low), high: self.high.min(other.high) };
         (common.low <= common.high).then_some(common)
@@ -32,7 +31,7 @@ impl Interval {
     }
 }
 
-/// For each value, the integers for which `integer / 10^exponent` is within the tolerance.
+/// The integers of each value for which `integer / 10^exponent` is within the tolerance.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) exponent: u8,
@@ -43,8 +42,8 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents to try: the lowest one whose step is at most the smallest permitted change above 0, and the next `finer`
-/// exponents. Omits exponents with integers that exceed the limits.
+/// The exponents to try: the lowest exponent whose step is at most the smallest permitted change above 0, and the next
+/// `finer` exponents. Omits exponents with integers that exceed the limits.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);
@@ -58,7 +57,7 @@ pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl
 }
 
 impl Grid {
-    /// The grid of the numbers with `exponent` decimals. `None` if there is a value without such a number within its tolerance.
+    /// The grid of the numbers with `exponent` decimals. `None` if a value has no such number within its tolerance.
     pub(super) fn of(values: &[f64], tolerance: Tolerance, exponent: u8) -> Option<Self> {
         let interval = |value: &f64| {
             if value.is_finite() { interval(*value, tolerance, exponent) } else { Some(Interval::FREE) }

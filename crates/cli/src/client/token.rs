@@ -10,9 +10,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Variable with the token.
 pub const VARIABLE: &str = "TACHO_TOKEN";
-/// Variable with the file of the token.
 pub const FILE_VARIABLE: &str = "TACHO_TOKEN_FILE";
 /// Limit on the bytes of a token, the same as in the native protocol.
 const BYTES_MAX: usize = tacho_ingest::wire::TOKEN_BYTES_MAX;
@@ -76,7 +74,7 @@ pub fn is_on_network(authority: &str) -> bool {
     host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
-/// What to do about an answer that concerns the token.
+/// The hint for an answer that concerns the token.
 pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
     let kind = said.and_then(|said| said["errorType"].as_str()).unwrap_or_default();
     match (status, kind) {

@@ -159,7 +159,6 @@ fn line(entry: &Value, series: &[String]) -> String {
     format!("{}  {}  {}", ask::utc(&entry["time"]), printable(series), printable_lines(&text))
 }
 
-/// The message about entries that a table cannot show.
 fn omitted_texts(entries: &[Value]) -> Option<String> {
     let is_object = |entry: &&Value| {
         serde_json::from_str::<Value>(ask::text(entry, "text")).is_ok_and(|value| value.is_object())
@@ -175,7 +174,6 @@ fn omitted_texts(entries: &[Value]) -> Option<String> {
     })
 }
 
-/// The requested columns that no object has.
 fn unknown_columns<'a>(entries: &[Value], columns: &'a [String]) -> Vec<&'a str> {
     let objects: Vec<Value> =
         entries.iter().filter_map(|entry| serde_json::from_str(ask::text(entry, "text")).ok()).collect();

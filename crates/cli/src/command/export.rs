@@ -109,8 +109,8 @@ impl Export {
             true => vec![Vec::new()],
             false => mark::selectors(&self.selectors)?,
         };
-        // If the format has one kind and `--only` is not given, the user may expect both kinds in the file. It gets the samples,
-        // and the omitted entries are reported.
+        // Without `--only`, the user may expect both kinds in a file of one kind. The file gets the samples, and the omitted
+        // entries are reported.
         let silent = self.is_of_one_kind() && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);
@@ -214,7 +214,6 @@ impl Export {
         }
     }
 
-    /// The path of a request about the exported records.
     fn path(&self, path: &str, more: &[(&str, Option<&str>)]) -> String {
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
@@ -299,7 +298,6 @@ impl Export {
     }
 }
 
-/// Reports the written and the omitted records.
 fn tell(written: &Totals, omitted: u64, passed_over: Option<PassedOver>) {
     let Totals { series, samples, entries, lossy, bounds } = *written;
     let sum = samples.sum.wrapping_add(entries.sum);
@@ -341,18 +339,19 @@ fn tell(written: &Totals, omitted: u64, passed_over: Option<PassedOver>) {
 /// What the server, or the reader of the data directory, reported.
 struct Said {
     totals: Totals,
-    /// Records that were skipped although the user did not exclude them.
+    /// Omitted entries that the user did not exclude.
     passed_over: Option<PassedOver>,
-    /// Sentences about unreadable records.
+    /// One sentence for each part that cannot be read.
     incomplete: Vec<String>,
-    /// Why nothing was selected, if nothing was.
+    /// The reason why no series was selected, if it is known.
     hint: Option<String>,
 }
 
-/// Entries omitted from a file of samples, and whether their number is exact.
+/// Entries omitted from a file of samples.
 #[derive(Clone, Copy, serde::Serialize)]
 struct PassedOver {
     records: u64,
+    /// Whether the number is exact.
     complete: bool,
 }
 
@@ -385,8 +384,8 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Pipe>;
 
-/// The file or standard output. Notes whether the reader has closed the pipe, as `head` does. Encoders wrap the error, so it is
-/// noted here.
+/// The file or standard output. Records whether the reader has closed the pipe, as `head` does, because the errors of encoders do
+/// not show the cause.
 struct Pipe {
     out: Box<dyn Write + Send>,
     is_closed: Arc<AtomicBool>,
@@ -418,7 +417,6 @@ enum Out {
     Text(Output),
     #[cfg(feature = "parquet")]
     Table(Box<Writer<Output>>),
-    /// Nothing more is written.
     Done,
 }
 
@@ -440,7 +438,6 @@ struct Sink {
     is_closed: Arc<AtomicBool>,
 }
 
-/// The failure that some records cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
         .hint("--allow-damaged skips unreadable records and reports them")
@@ -468,7 +465,6 @@ impl Sink {
         }
     }
 
-    /// Whether the reader has closed the pipe.
     fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
@@ -506,7 +502,7 @@ impl Sink {
         }
     }
 
-    /// Counts the records of the lines by parsing them, and writes them in the format.
+    /// Parses the lines, adds their records to the totals, and writes them in the format.
     fn lines(&mut self, lines: &[u8]) -> Result<(), Failure> {
         let block = self.rows.decode(lines, 0);
         if let Some(broken) = block.broken.first() {

@@ -14,8 +14,8 @@ use crate::failure::Failure;
 /// Copy the readable part of a damaged data directory into a new directory
 ///
 /// The command never changes DIR, which must not be in use. It omits damaged parts: columns, chunks, rows, journal
-/// records, and files such as tokens. It copies no quarantined files, no older audit logs and no unknown files. If it is
-/// interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
+/// records, and files such as tokens. It copies no quarantined files, no older audit logs and no unknown files. After an
+/// interruption, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -96,7 +96,6 @@ fn print(repaired: &Repaired) {
     }
 }
 
-/// The kept findings that are a loss.
 fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
     findings.kept.iter().filter(|finding| finding.is_loss())
 }

@@ -86,7 +86,7 @@ impl Traces {
     }
 }
 
-/// A table of traces. Start, time and outcome are those of the call that matched, if the search was for calls.
+/// If the search was for calls, start, time and outcome are those of the call that matched.
 fn table(traces: &[Value]) -> Table<9> {
     let (left, right) = (Align::Left, Align::Right);
     let mut table = Table::new([

@@ -6,7 +6,8 @@ use std::fmt;
 /// limit is exceeded, the answer is [`Incomplete`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Rows that wait for a next part. As many rows may wait for a previous part. About 64 bytes each, in a search more.
+    /// Rows that wait for their next part, and separately rows that wait for their previous part. About 64 bytes each, in a
+    /// search more.
     pub(super) waiting: usize,
     /// Rows of segments with a parent, in a round that can be split; 24 bytes each.
     pub(super) causes: usize,
@@ -30,7 +31,7 @@ impl Limits {
         requested: 100_000,
         candidates: 200_000,
     };
-    /// For blocks that are all in memory: their segments are bounded already.
+    /// For blocks that are all in memory: the caller bounds their segments.
     pub(super) const IN_MEMORY: Self =
         Self { causes: usize::MAX, causes_of_round: usize::MAX, ..Self::USUAL };
 }

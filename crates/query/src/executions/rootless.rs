@@ -10,7 +10,7 @@ pub(super) struct Parented {
     rooted: Vec<bool>,
     rounds: Rounds,
     max: usize,
-    /// Number of hashes at which duplicates are removed, and the share of the round is halved if more than `max` are left.
+    /// Number of hashes at which duplicates are removed. If more than `max` are left, the share of the round is halved.
     full: usize,
 }
 

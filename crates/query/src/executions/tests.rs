@@ -18,8 +18,7 @@ use super::*;
 use awaited::{calltree, graph, operations, search, services, trace};
 use notation::blocks;
 
-/// A web shop: two requests on one thread, of which the second fails; a task on another thread; a call to another
-/// service.
+/// A web shop: two requests on one thread (the second fails), a task on another thread, and a call to another service.
 const SHOP: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads

@@ -1,8 +1,8 @@
-//! Who sent a changing request that needs the role admin, changed tokens, logged in, or was refused? Appends one JSON object
-//! per line to `audit.log`.
+//! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token, each login,
+//! and each refusal.
 //!
-//! A line never has the text of a token: it has no query string, no header and no body. JSON escapes control characters. When
-//! the file has reached its limit, it becomes `audit.log.1`, older ones move up, and the oldest is removed.
+//! A line has no query string, no header and no body, so it never has the text of a token. When the file has reached its limit,
+//! it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
 //!
 //! This file and `file.rs` use each other: the log and the file of tokens are opened with the same options and the
 //! same owner. `file.rs` also restricts the permissions of the log.
@@ -18,11 +18,9 @@ use serde_json::{Map, Value, json};
 use super::file::{give_to_owner, own_file};
 
 pub const FILE: &str = "audit.log";
-/// If a process has written to a file and it has at least this size in bytes, the next line of the process begins a new file.
+/// A process that has written to a file of at least this size begins a new file with its next line.
 const FILE_BYTES_MAX: u64 = 8 << 20;
-/// Limit on the number of older files that are kept.
 const OLDER_MAX: usize = 4;
-/// Limit on the characters of a text in a line.
 const TEXT_CHARS_MAX: usize = 512;
 
 pub struct Audit {
@@ -36,7 +34,7 @@ impl Audit {
         Self { path: data.map(|data| data.join(FILE)), state: Mutex::default() }
     }
 
-    /// Appends a line. `time` is the current time as text. If the line cannot be written, the log of the server has it.
+    /// Appends a line. If the line cannot be written, it is in the log of the server.
     pub fn note(&self, time: &str, event: &str, members: &[(&str, Value)]) {
         let mut line = Map::from_iter([("time".to_owned(), json!(time)), ("event".to_owned(), json!(event))]);
         let members = members.iter().filter(|(_, value)| !value.is_null());

@@ -1,4 +1,4 @@
-//! How often did an address send a wrong token? Bounds guesses and the lines about them in the audit log.
+//! How often did an address send a wrong token? Bounds guesses, and the lines about guesses in the audit log.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_model::Timestamp;
 
-/// Limit on the wrong tokens of one address per minute. Further ones get 429 (agents the error
-/// `TooManyConnections`), and are not in the audit log.
+/// Limit on the wrong tokens of one address per minute. Further wrong tokens get 429 (agents the error `TooManyConnections`),
+/// and are not in the audit log.
 pub const FAILURES_MAX: u32 = 10;
 const WINDOW_NS: i64 = 60_000_000_000;
-/// Limit on the addresses that are distinguished. Further ones share one entry.
+/// Limit on the addresses that are distinguished. Further addresses share one entry.
 const ADDRESSES_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Failures {
     /// Counts a wrong token.
     ///
     /// # Errors
-    /// The seconds until the address may try again, if there were too many wrong tokens.
+    /// The seconds to wait after too many wrong tokens.
     pub fn note(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |window: &Window| !(0..WINDOW_NS).contains(&now.saturating_sub(window.begun));
@@ -50,8 +50,8 @@ impl Failures {
     }
 }
 
-/// The address that a wrong token counts for: an IPv4 address, or the first 64 bits of an IPv6 address, because a client usually
-/// has all addresses with these bits.
+/// A wrong token counts for an IPv4 address, or for the first 64 bits of an IPv6 address. A client usually has all addresses
+/// with these bits.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,8 +1,8 @@
 //! The file `tokens` of the data directory: reads it, and changes it for the commands.
 //!
 //! The server never writes the file. A change locks `tokens.lock`, so that concurrent commands lose nothing, and replaces the
-//! file as a whole. The marker `tokens.used` exists from the first token on. It says that a missing file of tokens is a
-//! mistake, not a server without tokens.
+//! file as a whole. The marker `tokens.used` exists from the first token on. If it exists, a missing file of tokens is an
+//! error.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -35,7 +35,6 @@ struct Content {
     tokens: Vec<Record>,
 }
 
-/// What the data directory says about tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The directory has neither tokens nor the marker.
@@ -45,15 +44,14 @@ pub enum Found {
     Broken(String),
 }
 
-/// The path of the file.
 pub fn path(data: &Path) -> PathBuf {
     data.join(FILE)
 }
 
-/// Whether tokens are or were in use, and the inode, size and time of change of the file, if there is one.
+/// Whether tokens are or were in use, and the inode, size and time of change of the file.
 pub type Stamp = (bool, Option<(u64, u64, i64, i64)>);
 
-/// Identifies the content of the files. It changes with them.
+/// Changes with the files.
 pub fn stamp(data: &Path) -> Stamp {
     let found = std::fs::metadata(path(data)).ok();
     (is_used(data), found.map(|found| (found.ino(), found.size(), found.ctime(), found.ctime_nsec())))
@@ -65,7 +63,6 @@ pub fn is_used(data: &Path) -> bool {
     [FILE, MARKER].iter().any(|name| std::fs::symlink_metadata(data.join(name)).is_ok())
 }
 
-/// Reads the file. A directory is [`Found::Unused`] only if it has neither file nor marker.
 pub fn read(data: &Path) -> Found {
     if !is_used(data) {
         return Found::Unused;
@@ -104,10 +101,6 @@ pub fn read_again(bytes: &[u8]) -> Result<Vec<u8>, String> {
 /// or repairable.
 const REMEDY: &str = "restore it, or move it away and add new tokens with `tacho token add`";
 
-/// The records of the file.
-///
-/// # Errors
-/// The file, the reason why it cannot be read, and the remedy. A missing file is an error.
 fn records(data: &Path) -> Result<Vec<Record>, String> {
     let path = path(data);
     let unusable = |cause: String| format!("{}: {cause}: {REMEDY}", path.display());
@@ -128,12 +121,12 @@ fn missing(path: &Path) -> String {
     format!("{path_shown}: the file is missing, although tokens were in use: restore it, or add a token")
 }
 
-/// The records of the file, for a command. An empty list if there is no file.
+/// The records for a command. Empty if there is no file.
 ///
 /// # Errors
 /// The file and the reason why it cannot be used, in most cases with the remedy.
 pub fn list(data: &Path) -> Result<Vec<Record>, String> {
-    // A missing file has no tokens, with or without a marker. A dangling link cannot be used.
+    // A missing file has no tokens, even with a marker. A dangling link is an error.
     match std::fs::symlink_metadata(path(data)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(format!("{}: {error}", path(data).display())),
@@ -141,7 +134,7 @@ pub fn list(data: &Path) -> Result<Vec<Record>, String> {
     }
 }
 
-/// Changes the file. Concurrent changes wait for each other. The new file is on disk when this returns.
+/// Concurrent changes wait for each other. The new file is on disk when this returns.
 ///
 /// # Errors
 /// The error of `edit`, the reason why a file cannot be read or written, or that there would be too many tokens.
@@ -164,7 +157,6 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
     Ok(done)
 }
 
-/// Replaces the file. It is on disk when this returns.
 fn write(data: &Path, content: &Content) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
@@ -176,8 +168,8 @@ fn write(data: &Path, content: &Content) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Options for a file in the data directory. Symbolic links are not followed: the owner of the directory may have made
-/// them, and root may run the command.
+/// Options that do not follow symbolic links. The owner of the data directory may have made a link, and root may run the
+/// command.
 pub(super) fn own_file() -> OpenOptions {
     let mut options = private_file();
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
@@ -187,8 +179,8 @@ pub(super) fn own_file() -> OpenOptions {
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
 ///
 /// # Errors
-/// When the file is of another user, and is either not a regular file or has a second name (a hard link). When its owner cannot
-/// be read or changed.
+/// When the file is of another user, and is not a regular file or has a second name (a hard link). When its owner cannot be
+/// read or changed.
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {
@@ -200,7 +192,7 @@ pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
-/// Notes that tokens are in use.
+/// Creates the marker `tokens.used`.
 pub fn mark(data: &Path) -> io::Result<()> {
     let path = data.join(MARKER);
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
@@ -212,7 +204,7 @@ pub fn mark(data: &Path) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Forgets that tokens were in use, if their file is gone.
+/// Removes the marker `tokens.used`, if the file of tokens is gone.
 pub fn forget(data: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(path(data)).is_ok() {
         return Ok(());

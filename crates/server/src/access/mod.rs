@@ -5,10 +5,10 @@
 //!   request, HELLO ──▶   │           └──▶ Writer  writes only what the token may write
 //!                        └──▶ audit.log
 //! ```
-//! A handler gets an [`Access`] and no store. Only a [`View`] or a [`Writer`] of this access leads to the store.
-//! [`View::store`] gives the whole store, but requires a [`Whole`], which only an access without a selector has.
+//! A handler gets an [`Access`] and no store. It uses the store through a [`View`] or a [`Writer`] of this access. The whole
+//! store requires a [`Whole`], which only an access without a selector has.
 //!
-//! `docs/api.md`, *Tokens*, describes the rules; `docs/guide/security.md` their use.
+//! `docs/api.md`, *Tokens*, describes the rules, `docs/guide/security.md` their use.
 
 mod audit;
 mod failures;
@@ -46,7 +46,6 @@ pub use writer::{Writer, Written};
 /// Interval at which the file of tokens is checked for changes.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Lets requests in. Shared by all listeners.
 pub struct Gate {
     /// `None` for a server without a data directory, which never has tokens.
     data: Option<PathBuf>,
@@ -64,20 +63,19 @@ pub struct Gate {
 }
 
 enum State {
-    /// There are no tokens. Everyone may do everything.
+    /// There are no tokens: every client may do everything.
     Open,
     Tokens(HashMap<TokenHash, (Arc<Token>, Arc<Usage>)>),
-    /// The tokens cannot be used, for this reason. Every request that needs a token is refused.
+    /// The reason why the tokens cannot be used. Every request that needs a token is refused.
     Closed(String),
 }
 
-/// Why a client is not let in.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
     Missing,
     Unknown,
     Expired,
-    /// Too many wrong tokens. The number is the seconds to wait.
+    /// After too many wrong tokens: the seconds to wait.
     TooMany(u64),
     Closed,
     /// The cookie has no session, its session has ended, or the token of the session is not valid.
@@ -85,7 +83,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Value of the label `reason`.
     const fn name(&self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -113,7 +110,6 @@ impl Refusal {
     }
 }
 
-/// What the sender of a request may do.
 #[derive(Clone)]
 pub struct Access {
     /// `None` if the server has no tokens.
@@ -127,7 +123,7 @@ pub struct Access {
 /// Proves that an access has no selector.
 pub struct Whole(());
 
-/// Why a request of a valid token, or a part of the request, is refused. Value of the label `reason`.
+/// Why a request of a valid token, or a part of the request, is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Role,
@@ -157,7 +153,6 @@ impl Gate {
         Arc::new(Self::new(None, metrics, clock))
     }
 
-    /// Reads the tokens of a data directory.
     pub fn of(data: &Path, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Arc<Self> {
         let gate = Self::new(Some(data.to_owned()), metrics, clock);
         gate.read();
@@ -183,7 +178,6 @@ impl Gate {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the file, and applies its tokens.
     fn read(&self) {
         let Some(data) = &self.data else { return };
         // The stamp is taken before the file is read, so that a change during the reading is noticed.
@@ -191,7 +185,7 @@ impl Gate {
         file::restrict(data);
         let was_used = !matches!(*self.state(), State::Open);
         let state = match file::read(data) {
-            // The marker is gone, too. A running server that had tokens never lets everyone in.
+            // File and marker are gone. A running server that had tokens never admits every client.
             Found::Unused if was_used => State::Closed("the file of tokens was removed".into()),
             Found::Unused => State::Open,
             Found::Broken(cause) => State::Closed(cause),
@@ -205,12 +199,14 @@ impl Gate {
         let state = Arc::new(state);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
         self.revision.send_modify(|revision| *revision += 1);
-        // The line is logged last, so the change is in force when it appears.
+        // Logged last, so that the change is in force when the line appears.
         match &*state {
             State::Open => {}
-            State::Tokens(tokens) => tracing::info!(tokens = tokens.len(), "tokens read, requests need one"),
+            State::Tokens(tokens) => {
+                tracing::info!(tokens = tokens.len(), "tokens read: requests need a token")
+            }
             State::Closed(cause) => {
-                tracing::error!(%cause, "tokens cannot be used, requests that need one are refused")
+                tracing::error!(%cause, "tokens cannot be used: requests that need a token are refused")
             }
         }
     }
@@ -225,7 +221,7 @@ impl Gate {
         tokens.into_iter().map(&mut with_usage).collect()
     }
 
-    /// Why the server is not usable, for `/readyz`. Anyone may ask, so only the log has path and cause.
+    /// For `/readyz`. Every client may ask, so only the log has path and cause.
     ///
     /// # Errors
     /// When the tokens cannot be used.
@@ -249,11 +245,11 @@ impl Gate {
         !matches!(*self.state(), State::Open)
     }
 
-    /// Lets a client in by the text of its token.
+    /// The access of a client with the text of its token.
     ///
     /// # Errors
-    /// When the server needs a token and this is not a valid one, or when its tokens cannot be used. Counts the wrong tokens of
-    /// an address, and notes the first ones of a minute in the audit log.
+    /// When the server needs a token and this token is not valid, or when its tokens cannot be used. Wrong tokens of an address
+    /// are counted. The first of each minute are noted in the audit log.
     pub fn enter(
         &self,
         text: Option<&str>,
@@ -279,10 +275,10 @@ impl Gate {
         Err(self.refused(refusal, (address, place)))
     }
 
-    /// Lets a client in by the cookie of a session.
+    /// The access of a client with the cookie of a session.
     ///
     /// # Errors
-    /// When the server needs a token, and the session does not exist, has ended, or its token is not valid; when the server's
+    /// When the server needs a token, and the session does not exist, has ended, or has an invalid token. When the server's
     /// tokens cannot be used.
     pub fn enter_by_session(&self, cookie: &str) -> Result<Access, Refusal> {
         let state = self.state();
@@ -296,7 +292,7 @@ impl Gate {
         let valid = found.and_then(|(hash, end)| Some((tokens.get(&hash)?, end)));
         match valid.filter(|((token, _), _)| !token.is_expired(now)) {
             Some(((token, usage), end)) => Ok(self.access(Some((token.clone(), usage.clone())), Some(end))),
-            // This does not count as a wrong token: the page sends the cookie of an ended session until the user logs in again.
+            // Not counted as a wrong token, because the page sends the cookie of an ended session until the user logs in again.
             None => Err(self.refused(Refusal::Ended, (None, ""))),
         }
     }
@@ -320,7 +316,6 @@ impl Gate {
         Access { of, session_expires, metrics: self.metrics.clone(), clock: self.clock.clone() }
     }
 
-    /// Appends a line to the audit log.
     pub fn note(
         &self,
         event: &str,
@@ -348,7 +343,7 @@ impl Gate {
         }
     }
 
-    /// Resolves when the token of this access is no longer valid, or has changed. Without a token: when the server
+    /// Resolves when the token of this access is no longer valid, or has changed. Without a token, resolves when the server
     /// gets a file of tokens.
     pub async fn changed(&self, access: &Access) {
         let Some((token, _)) = &access.of else { return self.closed_or_used().await };
@@ -373,7 +368,7 @@ impl Gate {
         }
     }
 
-    /// Resolves when a server without tokens gets tokens, or a file of tokens that cannot be used.
+    /// Resolves when a server without tokens gets a file of tokens, usable or not.
     async fn closed_or_used(&self) {
         let mut revisions = self.revision.subscribe();
         while !self.needs_tokens() {
@@ -399,7 +394,7 @@ impl Gate {
     }
 }
 
-/// Notes in the audit log that a command has changed a token. `now` is the current time.
+/// Notes in the audit log that a command has changed a token.
 pub fn note_command(data: &Path, event: &str, token: &str, now: Timestamp) {
     let user = rustix::process::getuid().as_raw();
     Audit::new(Some(data)).note(&time_text(now), event, &[("token", token.into()), ("user", user.into())]);
@@ -411,7 +406,6 @@ fn time_text(at: Timestamp) -> String {
 }
 
 impl Access {
-    /// The name of the token.
     pub fn name(&self) -> Option<&str> {
         self.of.as_ref().map(|(token, _)| &*token.name)
     }
@@ -429,12 +423,11 @@ impl Access {
         self.token()?.confinement.as_ref()
     }
 
-    /// Proves that there is no selector.
     pub fn whole(&self) -> Option<Whole> {
         self.confinement().is_none().then_some(Whole(()))
     }
 
-    /// Whether the process with this identity may be seen: whether its calls are in a series of this access.
+    /// Whether the calls of the process with this identity are in a series of this access.
     pub fn admits(&self, service: &str, host: &str, instance: &str) -> bool {
         self.confinement().is_none_or(|confinement| {
             let pairs = [(NAME, "executions"), ("service", service), ("host", host), ("instance", instance)];
@@ -443,7 +436,6 @@ impl Access {
         })
     }
 
-    /// Limit on the samples that one query may read.
     pub fn query_samples_max(&self) -> Option<usize> {
         self.token()?.limits.query_samples.map(|max| usize::try_from(max).unwrap_or(usize::MAX))
     }
@@ -463,7 +455,6 @@ impl Access {
         }
     }
 
-    /// The counter of refusals of this token for this reason.
     pub fn refused(&self, reason: Reason) -> Counter {
         self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()])
     }

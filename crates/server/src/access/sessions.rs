@@ -1,6 +1,6 @@
-//! The sessions of the page: a cookie that stands for a token, so that no script of the page has the token.
+//! The sessions of the page. A cookie stands for a token, so that no script of the page has the token.
 //!
-//! They are kept in memory only: a restart ends them. A session has the hash of its token, so it ends with the token.
+//! A restart ends all sessions. A session has the hash of its token, so it ends with the token.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,10 @@ use tacho_model::Timestamp;
 
 use super::token::{self, TokenHash};
 
-/// Time after which a session ends.
 pub const SESSION_SECONDS: i64 = 12 * 3_600;
-/// Limit on the sessions of one token. A further one ends the oldest of the same token, so no token can end the sessions of
-/// others.
+/// Limit on the sessions of one token. A further session ends the oldest session of the same token, so no token can end the
+/// sessions of others.
 pub const OF_TOKEN_MAX: usize = 16;
-/// Limit on the sessions of all tokens together.
 pub const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]
@@ -32,7 +30,6 @@ impl Session {
     }
 }
 
-/// Why no session began.
 #[derive(Debug)]
 pub enum NotBegun {
     TooMany,
@@ -44,7 +41,7 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a session. Returns the text of its cookie.
+    /// Returns the text of the cookie.
     ///
     /// # Errors
     /// When all tokens together have too many sessions, or the system has no random numbers.

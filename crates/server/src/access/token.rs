@@ -1,4 +1,4 @@
-//! What is a token? A secret text, known here only by its hash, with a name, roles, a selector and limits.
+//! A token is a secret text with a name, roles, a selector and limits. The server has only the hash of the text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,11 @@ use tacho_api::time::parse_time;
 use tacho_model::{Labels, Matcher, PatternBudget, Timestamp};
 use tacho_query::promql;
 
-/// Begins the text of every token, so that scanners for leaked secrets can find it.
+/// Scanners for leaked secrets find tokens by this prefix.
 const PREFIX: &str = "tacho_";
 /// Random bytes of a token. Their hash needs no salt and no repetition, because nobody can try 2^256 texts.
 const RANDOM_BYTES: usize = 32;
-/// Limit on the bytes of the name of a token.
 pub const TOKEN_NAME_BYTES_MAX: usize = 64;
-/// Limit on the bytes of the selector of a token.
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
 /// The SHA-256 of a token or of a cookie. It is a secret, unlike the SHA-256 in a backup, so its bytes are not printed. The
@@ -109,7 +107,7 @@ pub struct Limits {
     pub sessions: Option<u64>,
 }
 
-/// A token as in the file. Its text is not part of it.
+/// A token as in the file, without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -127,7 +125,7 @@ pub struct Record {
     pub created: String,
 }
 
-/// A hash in hexadecimal digits. `Debug` does not show it.
+/// A hash in hexadecimal digits, which `Debug` does not show.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Secretive(String);
@@ -139,7 +137,7 @@ impl fmt::Debug for Secretive {
 }
 
 impl Record {
-    /// Makes a token. Returns its text, which is stored nowhere.
+    /// Returns the token and its text, which is stored nowhere.
     ///
     /// # Errors
     /// When a value is not valid, or the system has no random numbers.
@@ -156,10 +154,6 @@ impl Record {
         Ok((record, text))
     }
 
-    /// The token that this record describes.
-    ///
-    /// # Errors
-    /// One sentence with the name of the token and what is wrong.
     pub fn check(&self) -> Result<Token, String> {
         let Self { name, sha256, roles, selector, limits, expires, .. } = self;
         let wrong = |cause: String| format!("token {name:?}: {cause}");
@@ -202,7 +196,6 @@ impl Record {
     }
 }
 
-/// A token that is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub name: Arc<str>,
@@ -224,7 +217,6 @@ impl Token {
     }
 }
 
-/// The series that a token may use.
 #[derive(Clone)]
 pub struct Confinement {
     pub text: String,
@@ -246,7 +238,7 @@ impl fmt::Debug for Confinement {
 }
 
 impl Confinement {
-    /// Parses a selector. As in every query, at least one matcher must refuse the empty value, so no selector matches
+    /// Parses a selector. As in every query, at least one matcher must refuse the empty value, so that no selector matches
     /// everything by mistake.
     ///
     /// # Errors

@@ -1,5 +1,4 @@
-//! What has a token used of its limits? The numbers are kept while the server runs and the token is in the file, also
-//! when other tokens change.
+//! What has a token used of its limits? The numbers are kept while the server runs and the token is in the file.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,9 +7,9 @@ use tacho_model::{SeriesId, Timestamp};
 
 use super::token::Limits;
 
-/// Time after which the series of a token are forgotten: the limit applies to a day.
+/// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
-/// Limit on the refusals of one token that are noted in the audit log per minute. The metrics count all of them.
+/// Limit on the refusals of one token that are noted in the audit log per minute. The metrics count all refusals.
 const NOTED_MAX: u32 = 60;
 const NOTED_NS: i64 = 60 * NS;
 const NS: i64 = 1_000_000_000;
@@ -20,12 +19,11 @@ pub struct Usage(Mutex<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
-    /// The series that were admitted since `since`. Only for a token with a limit on series, which also bounds the size
-    /// of this set.
+    /// The series that were admitted since `since`, up to the limit on series. Empty without this limit.
     series: HashSet<SeriesId>,
     since: Timestamp,
-    /// Records that may still be written now. Negative after a large body, so that a body over the limit is not refused
-    /// permanently: it is accepted as a whole, and the next one waits.
+    /// Records that may still be written now. A body over the limit is accepted as a whole, because it would otherwise be
+    /// refused permanently. The number is then negative, and the next body waits.
     records_left: i64,
     refilled: Timestamp,
     sessions: u64,
@@ -38,7 +36,7 @@ impl Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a series may be written. If it is new and admitted, it counts toward the limit from now on.
+    /// Whether a series may be written. An admitted series counts toward the limit.
     pub fn admits_series(&self, id: SeriesId, limits: &Limits, now: Timestamp) -> bool {
         let Some(max) = limits.series else { return true };
         let mut used = self.used();
@@ -67,7 +65,6 @@ impl Usage {
         used.records_left.unsigned_abs() / rate.max(1) + 1
     }
 
-    /// Subtracts written records from those that the rate permits.
     pub fn take(&self, records: usize, limits: &Limits, now: Timestamp) {
         let Some(rate) = limits.samples_per_second else { return };
         let mut used = self.used();
@@ -75,8 +72,7 @@ impl Usage {
         used.records_left = used.records_left.saturating_sub(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    /// Whether a refusal may be noted in the audit log. Without this limit, one token could push the lines about
-    /// others out of the log.
+    /// Whether a refusal may be noted in the audit log. Otherwise one token could displace the lines about others.
     pub fn may_note(&self, now: Timestamp) -> bool {
         let (begun, count) = &mut self.used().noted;
         if !(0..NOTED_NS).contains(&now.saturating_sub(*begun)) {
@@ -98,7 +94,7 @@ impl Usage {
 }
 
 impl Used {
-    /// Adds the records that the rate permits since the last call. At most the records of one second are left after that.
+    /// Adds the records that the rate permits since the last call, up to the records of one second.
     fn refill(&mut self, rate: u64, now: Timestamp) {
         let most = i64::try_from(rate).unwrap_or(i64::MAX);
         let passed = now.saturating_sub(self.refilled);
@@ -110,12 +106,14 @@ impl Used {
         let added = i64::try_from(i128::from(passed) * i128::from(most) / i128::from(NS)).unwrap_or(i64::MAX);
         if added > 0 {
             self.records_left = self.records_left.saturating_add(added).min(most);
-            self.refilled = now;
+            // The rest of `passed`, in which a fraction of a record was permitted, counts at the next call.
+            let used = i128::from(added) * i128::from(NS) / i128::from(most);
+            self.refilled = self.refilled.saturating_add(i64::try_from(used).unwrap_or(passed));
         }
     }
 }
 
-/// A session that counts toward the limit of its token until this is dropped.
+/// A session. It counts toward the limit of its token until this value is dropped.
 #[derive(Debug)]
 pub struct Counted(Arc<Usage>);
 
@@ -143,6 +141,20 @@ mod tests {
         assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 0);
         usage.take(5, &limits, start + 100 * NS);
         assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 1, "more than one second was saved");
+    }
+
+    #[test]
+    fn frequent_calls_permit_the_whole_rate() {
+        let limits = Limits { samples_per_second: Some(10), ..Limits::default() };
+        let usage = Usage::default();
+        let start = 1_000_000 * NS;
+        usage.wait_seconds(&limits, start);
+        usage.take(35, &limits, start);
+        let waits = (1..).map_while(|n| {
+            let now = start + n * NS * 3 / 20;
+            (usage.wait_seconds(&limits, now) > 0).then_some(now)
+        });
+        assert_eq!(waits.last(), Some(start + 16 * NS * 3 / 20), "25 records take 2.5 s, 17 calls");
     }
 
     #[test]

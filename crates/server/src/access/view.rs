@@ -1,7 +1,7 @@
 //! What may a request read? A reader of the store that is confined to the series of its access.
 //!
-//! Without a selector each method is that of the store. With one, its matchers are added to every selection, records are read
-//! only of series that match, and damages of other series are omitted.
+//! Without a selector, each method is that of the store. The matchers of a selector are added to every selection. Only records
+//! of matching series are read, and damages of other series are omitted. A read of another series is an `Invalid` error.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -22,7 +22,6 @@ pub struct View {
 
 type Waits<'a> = &'a dyn Fn() -> bool;
 
-/// A series found by its labels.
 type Series = (SeriesId, Arc<Labels>);
 
 impl View {
@@ -35,36 +34,32 @@ impl View {
         Self { store, confinement: None }
     }
 
-    /// The whole store.
     pub fn store(&self, _: &Whole) -> &Arc<Store> {
         &self.store
     }
 
-    /// Whether a series may be read.
     pub fn admits(&self, labels: &Labels) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| confinement.admits(labels))
     }
 
-    /// Whether the series exists in the store and is of this access. Without a confinement: true for
-    /// every id.
+    /// Whether the store has the series and the access admits it. Always true without a confinement.
     pub fn admits_id(&self, id: SeriesId) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| {
             self.store.labels_of(id).is_some_and(|labels| confinement.admits(&labels))
         })
     }
 
-    /// The labels of a series of this access. `None` if the store has no such series, or no longer.
+    /// `None` if the store does not have the series, or the access does not admit it.
     pub fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
         self.store.labels_of(id).filter(|labels| self.admits(labels))
     }
 
-    /// The matchers, and those of the access.
     fn within(&self, matchers: &[Matcher]) -> Vec<Matcher> {
         let own = self.confinement.iter().flat_map(|confinement| &confinement.matchers);
         matchers.iter().chain(own).cloned().collect()
     }
 
-    /// The selectors within the access. No selector means all series.
+    /// Empty `selectors` mean all series.
     fn all_within(&self, selectors: &[Vec<Matcher>]) -> Vec<Vec<Matcher>> {
         match selectors {
             [] => vec![self.within(&[])],
@@ -80,10 +75,6 @@ impl View {
         self.find_within(kind, matchers, usize::MAX, waits).ok()
     }
 
-    /// Like [`Store::find_within`].
-    ///
-    /// # Errors
-    /// As [`Store::find_within`].
     pub fn find_within(
         &self,
         kind: Kind,
@@ -130,12 +121,11 @@ impl View {
         self.store.series_count()
     }
 
-    /// The changes of all series of the store. They state times only.
+    /// The changes of all series of the store, which have only times.
     pub fn changes(&self) -> &Changes {
         self.store.changes()
     }
 
-    /// As [`Store::expired_before`].
     pub fn expired_before(&self) -> Vec<i64> {
         self.store.expired_before()
     }
@@ -144,7 +134,6 @@ impl View {
         self.shown(self.store.lacks(kind))
     }
 
-    /// Damages without those of series outside of the access.
     fn shown(&self, mut damages: Damages) -> Damages {
         if let Some(confinement) = &self.confinement {
             damages.retain(|labels| confinement.admits(labels));
@@ -152,10 +141,7 @@ impl View {
         damages
     }
 
-    /// Like [`Store::read_samples`], for series of this access. The report of a confined access does not depend on other series.
-    ///
-    /// # Errors
-    /// As [`Store::read_samples`].
+    /// The report of a confined access does not depend on other series.
     pub async fn read_samples(
         &self,
         series: &[SeriesId],
@@ -167,10 +153,6 @@ impl View {
         Ok(self.shown_answer(self.store.read_samples(series, range, windows, room).await?))
     }
 
-    /// Like [`Store::read_short_samples`], for series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::read_short_samples`].
     pub async fn read_short_samples(
         &self,
         series: &[SeriesId],
@@ -194,10 +176,6 @@ impl View {
         answer
     }
 
-    /// Like [`Store::read_entries`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::read_entries`].
     pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
         if !self.admits_id(id) {
             return Err(outside(id));
@@ -205,10 +183,6 @@ impl View {
         self.store.read_entries(id, range).await
     }
 
-    /// Like [`Store::executions_within`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::executions_within`].
     pub async fn executions_within(
         &self,
         id: SeriesId,
@@ -222,10 +196,6 @@ impl View {
         self.store.executions_within(id, range, room, keep).await
     }
 
-    /// Like [`Store::executions_of`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::executions_of`].
     pub async fn executions_of(
         &self,
         id: SeriesId,
@@ -240,10 +210,6 @@ impl View {
         self.store.executions_of(id, range, room, needed, keep).await
     }
 
-    /// Like [`Store::read_chunks`], for a series of this access.
-    ///
-    /// # Errors
-    /// As [`Store::read_chunks`].
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
         if !self.admits_id(id) {
             return Err(outside(id));
@@ -252,8 +218,8 @@ impl View {
     }
 }
 
-/// The error for a series outside of the access. No selection finds such a series, so the caller has made a mistake, or the
-/// series was removed from the store after it was found.
+/// No selection finds a series outside of the access. So this is an error of the caller, or the series was removed from the
+/// store after it was found.
 fn outside(id: SeriesId) -> tacho_store::Error {
     tacho_store::Error::new(
         tacho_store::ErrorKind::Invalid,

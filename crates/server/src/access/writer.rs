@@ -1,6 +1,6 @@
 //! What may a request write? Appends a batch to the store without the series that the token does not permit.
 //!
-//! Path of one record. Before: `crates/ingest/` decoded it. After: `crates/store/src/commit.rs` keeps it.
+//! Step before: `crates/ingest/` decodes the batch. Step after: `crates/store/src/commit.rs`.
 
 use std::sync::Arc;
 
@@ -13,19 +13,17 @@ use super::token::Token;
 use super::usage::Usage;
 use super::{Access, Reason};
 
-/// Writes to a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Writer {
     store: Arc<Store>,
     access: Access,
 }
 
-/// The result of an append.
 #[derive(Debug)]
 pub enum Written {
     /// The answer of the store. Its refused series include those that the token does not permit.
     Appended(Appended),
-    /// The token has written too much. Nothing was written. The number is the seconds to wait.
+    /// The token has written too much, so nothing was written. The number is the seconds to wait.
     Wait(u64),
 }
 
@@ -34,12 +32,12 @@ impl Writer {
         Self { store, access }
     }
 
-    /// The last frame number of a session that is on disk; 0 if there is none.
+    /// The last frame number of a session that is on disk, or 0.
     pub fn session_acked(&self, session: u128) -> u64 {
         self.store.session_acked(session)
     }
 
-    /// The seconds until records may be written. 0 means now.
+    /// 0 means now.
     pub fn wait_seconds(&self) -> u64 {
         let Some((token, usage)) = &self.access.of else { return 0 };
         usage.wait_seconds(&token.limits, self.access.clock.now())
@@ -53,14 +51,13 @@ impl Writer {
         self.append_known(batch, KnownSamples::default(), origin).await
     }
 
-    /// The texts by which senders name series. `None` if the token permits only some series, because the labels of each series
-    /// must then be checked, and always while [`BY_TEXT`] is `false`.
+    /// The texts by which senders name series. `None` if the labels of each series must be checked for the token, and always
+    /// while [`BY_TEXT`] is `false`.
     pub fn spellings(&self) -> Option<Spellings> {
         let checks = self.access.of.as_ref().is_some_and(|(token, _)| checks_series(token));
         (BY_TEXT && !checks).then(|| self.store.spellings())
     }
 
-    /// The same as [`Store::learn`].
     pub fn learn(&self, learned: &[Learned]) {
         self.store.learn(learned);
     }
@@ -86,7 +83,7 @@ impl Writer {
         }
         let now = self.access.clock.now();
         let (batch, known) = match checks_series(token) {
-            // The labels are what is checked.
+            // The check needs labels.
             true => (self.store.with_labels(batch, &known)?, KnownSamples::default()),
             false => (batch, known),
         };
@@ -101,15 +98,14 @@ impl Writer {
     }
 }
 
-/// Whether bodies over HTTP may have samples without labels. Not yet: `docs/adr/0018-many-series.md` lists what is missing.
+/// Whether bodies over HTTP may have samples without labels. `docs/adr/0018-many-series.md` lists what is missing for this.
 const BY_TEXT: bool = false;
 
-/// Whether a token permits only some series, or a number of them.
+/// Whether a token limits the series, by a selector or by a number.
 const fn checks_series(token: &Token) -> bool {
     token.confinement.is_some() || token.limits.series.is_some()
 }
 
-/// Removes the series that a token does not permit.
 struct Sorter<'a> {
     token: &'a Token,
     usage: &'a Usage,
@@ -117,11 +113,10 @@ struct Sorter<'a> {
     now: Timestamp,
 }
 
-/// The removed series, and the positions of the other series in the sender's batch.
 #[derive(Default)]
 struct Sorted {
     refused: Refused,
-    /// By kind. `None` if no series was removed.
+    /// Positions in the sender's batch of the series that were not removed, by kind. `None` if no series was removed.
     kept: Option<[Vec<usize>; 3]>,
 }
 
@@ -161,7 +156,6 @@ impl Sorter<'_> {
         (Arc::new(batch), sorted)
     }
 
-    /// Why a series is refused.
     fn refuses(&self, labels: &Labels) -> Option<String> {
         let name = &self.token.name;
         if let Some(confinement) = self.token.confinement.as_ref().filter(|own| !own.admits(labels)) {
@@ -194,7 +188,7 @@ impl Sorted {
         }
     }
 
-    /// The answer about the sender's whole batch: the answer of the store, and the removed series.
+    /// Adds the removed series to the answer of the store.
     fn with(mut self, appended: Appended) -> Appended {
         let Some(kept) = self.kept else { return appended };
         if let Appended::Partly(more) = appended {

@@ -22,15 +22,14 @@ use tacho_store::{Error, ErrorKind, Result, Row};
 
 pub use side::{INCOMPLETE, refuse_incomplete};
 
-/// A batch of rows is sent to a worker when it has at least one of these numbers of rows and bytes.
+/// A batch is sent to a worker when it has this many rows, or this many bytes.
 const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
-/// Number of queued batches for each worker. It limits the memory.
+/// Number of queued batches for each worker, to limit the memory.
 const BATCHES_WAITING: usize = 2;
 /// Limit on attempts to open journals and chunks in a consistent state while a server flushes.
 const ATTEMPTS_MAX: usize = 100;
 
-/// Amounts of data that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
     pub files: u64,
@@ -53,7 +52,6 @@ impl Amounts {
     }
 }
 
-/// Result of a check.
 #[derive(Debug, Default)]
 pub struct Report {
     pub findings: Findings,
@@ -63,7 +61,6 @@ pub struct Report {
 /// A function that receives the number of bytes read so far and the total number of bytes.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// The state of a data directory at one moment.
 pub struct Source {
     pub(crate) journals: Journals,
     pub(crate) image: Image,
@@ -78,8 +75,8 @@ impl Source {
     /// Opens the journals and the files of a data directory as they are at one moment.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote the directory; `Invalid` when it is the unfinished result of a repair; `Corrupt` when
-    /// it changes too fast; `Io` when a file cannot be read.
+    /// `Version` when a newer version wrote the directory. `Invalid` when it is the unfinished result of a repair. `Corrupt`
+    /// when it changes too fast. `Io` when a file cannot be read.
     pub async fn open(data: &Path, depth: Depth) -> Result<Self> {
         refuse_incomplete(data)?;
         let mut journals = Journals::hold(&data.join("journal"), "journal/")?;
@@ -90,7 +87,7 @@ impl Source {
             let image = image.map_err(|e| Error::corrupt("check did not end").caused_by(e))??;
             journals.renew()?;
             let known = Known::read(&*image.driver()).await?;
-            // A journal that the server flushed after this image was opened seems to be missing. The next attempt sees
+            // If the server flushes a journal after the image is opened, the journal seems to be missing. The next attempt sees
             // its chunks.
             let gaps = journals.gaps(&known).into_iter().map(|gap| journals.gap(gap));
             let missing: Vec<Finding> = gaps.chain(journals.emptied(&known)).collect();
@@ -121,16 +118,13 @@ impl Source {
         Ok(Self { journals, image, checker, derived, findings })
     }
 
-    /// Reads and checks all files.
-    ///
     /// # Errors
     /// `Version` when a newer version wrote a file or a row.
     pub fn run(&mut self, progress: Progress<'_>) -> Result<Report> {
         self.run_with(progress, &|_| Ok(()))
     }
 
-    /// The same as [`Source::run`], and calls `each` with the verdict on each row, on any thread. Also fails with the errors of
-    /// `each`.
+    /// The same as [`Source::run`]. Also calls `each` with the verdict on each row, on any thread, and fails with its errors.
     pub(crate) fn run_with(
         &mut self,
         progress: Progress<'_>,
@@ -162,7 +156,6 @@ impl Source {
         Ok(report)
     }
 
-    /// Reads all segment files on this thread. Worker threads check the rows.
     fn rows(
         &self,
         report: &mut Report,
@@ -244,7 +237,6 @@ impl Source {
     }
 }
 
-/// Collects rows for the workers.
 struct Sender {
     batches: SyncSender<Vec<PlacedRow>>,
     batch: Vec<PlacedRow>,
@@ -252,7 +244,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Adds a row. Returns true if the batch became full and was sent.
+    /// Returns whether the batch was full and was sent.
     fn push(&mut self, row: PlacedRow) -> bool {
         self.bytes += row.place.bytes.unwrap_or(0);
         self.batch.push(row);
@@ -270,7 +262,6 @@ impl Sender {
     }
 }
 
-/// The state that the workers share.
 struct Work<'a> {
     checker: &'a Checker,
     waiting: Mutex<Receiver<Vec<PlacedRow>>>,

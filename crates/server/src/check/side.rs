@@ -20,8 +20,6 @@ fn is_known(name: &str) -> bool {
     SIDE_FILES.contains(&name) || OTHERS.contains(&name)
 }
 
-/// Refuses the unfinished result of a repair.
-///
 /// # Errors
 /// `Invalid` if the directory is the unfinished result of `tacho repair`.
 pub fn refuse_incomplete(data: &Path) -> Result<()> {

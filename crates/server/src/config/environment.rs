@@ -1,13 +1,12 @@
 //! Settings from `TACHO_*` variables.
 //!
-//! Variables with this prefix that are not settings are ignored, because they may belong to agents in the same environment.
+//! Unknown variables with this prefix are ignored, because they may belong to agents in the same environment.
 
 use std::path::PathBuf;
 
 use super::error::ConfigError;
 use super::settings::Settings;
 
-/// Settings from the environment.
 #[derive(Default)]
 pub struct Environment {
     /// `TACHO_CONFIG`: the configuration file.
@@ -15,7 +14,6 @@ pub struct Environment {
     pub settings: Settings,
 }
 
-/// The name of the variable for a key.
 pub fn name(key: &str) -> String {
     format!("TACHO_{}", key.to_ascii_uppercase())
 }

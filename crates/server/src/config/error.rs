@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::address::Address;
 use super::settings::Settings;
 
-/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration file {path}: {source}")]
@@ -30,7 +29,7 @@ pub enum ConfigError {
     Zero { key: &'static str },
     #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
     Rule { section: &'static str, number: usize, key: &'static str, value: String, cause: String },
-    /// An error about a value that was parsed but is not valid, with the place of the value.
+    /// An error about a value that was parsed but is invalid, with its place.
     #[error("{place}: {error}")]
     At { place: String, error: Box<ConfigError> },
 }

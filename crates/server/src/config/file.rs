@@ -10,10 +10,10 @@ use super::error::ConfigError;
 use super::settings::Settings;
 use super::wording::reworded;
 
-/// The default file: it is read if it exists and no other file is named.
+/// This file is read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";
 
-/// A file that was read. Its text is kept to find the line of a key.
+/// The text is kept to find the line of a key.
 #[derive(Default)]
 pub struct Source {
     path: PathBuf,
@@ -36,7 +36,7 @@ pub fn parse(path: &Path, text: String) -> Result<(Settings, Source), ConfigErro
     Ok((settings, source))
 }
 
-/// The same as [`read`], except that a missing file gives no settings.
+/// The same as [`read`], but a missing file gives no settings.
 pub fn read_if_there(path: &Path) -> Result<(Settings, Source), ConfigError> {
     match read(path) {
         Err(ConfigError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -67,8 +67,8 @@ impl Source {
         table.get_ref().keys().find(|found| found.get_ref() == key).map(|found| found.span().start)
     }
 
-    /// The byte position of a key in a rule. `number` is the rule's position in the section, from 1. If the rule does not
-    /// have the key, the position of the rule itself.
+    /// The byte position of a key in a rule. `number` is the rule's position in the section, from 1. The position of the rule
+    /// itself if the rule lacks the key.
     fn of_rule(&self, section: &str, number: usize, key: &str) -> Option<usize> {
         let table = DeTable::parse(&self.text).ok()?;
         let rules = table.get_ref().get(section)?.get_ref().as_array()?;

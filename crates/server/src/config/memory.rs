@@ -1,9 +1,8 @@
-//! Determines the memory that this process may use: the minimum of the machine's memory, the cgroup limit, and the
-//! resource limit of the process.
+//! The memory that this process may use: the minimum of the machine's memory, the cgroup limit, and the resource limit of the
+//! process.
 
 use rustix::process::{Resource, getrlimit};
 
-/// The memory that this process may use, bytes. `None` when the system reports none of the limits.
 pub fn usable_bytes() -> Option<usize> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
@@ -13,7 +12,6 @@ pub fn usable_bytes() -> Option<usize> {
     Some(usize::try_from(least).unwrap_or(usize::MAX))
 }
 
-/// The usable memory divided by `shares`, at most `bytes_max`.
 pub fn share(shares: usize, bytes_max: usize) -> usize {
     usable_bytes().map_or(bytes_max, |all| all / shares).min(bytes_max)
 }

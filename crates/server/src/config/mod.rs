@@ -1,11 +1,10 @@
-//! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
+//! Configuration of the server: a file, the environment, flags. Flags override the environment, which overrides the file.
 //!
 //! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
 //! An error names the setting, what is allowed, and the place of a value from the file or the environment.
 //!
-//! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
-//! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.
-//! They would replace about 140 lines of `settings.rs` and `environment.rs`.
+//! The libraries config 0.15 and figment 0.10 are not used. Neither reports the line of a wrong value in the file, and both
+//! refuse `TACHO_` variables of agents in the same environment.
 
 mod address;
 mod environment;
@@ -29,7 +28,6 @@ pub use settings::Settings;
 
 use crate::{access, tls};
 
-/// Complete, validated settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub data: PathBuf,
@@ -40,7 +38,6 @@ pub struct Config {
     pub tls: Option<tls::Files>,
     pub body_bytes_max: usize,
     pub decoding_bytes_max: usize,
-    /// Memory budget of answers that are being sent.
     pub answer_bytes_max: usize,
     pub requests_max: usize,
     pub connections_max: usize,
@@ -49,7 +46,7 @@ pub struct Config {
     pub query_cache_bytes_max: usize,
     /// Interval at which the server stores its own metrics. `None` disables this.
     pub selfwatch: Option<Duration>,
-    /// Permits a server that [`Config::is_exposed`] describes.
+    /// Permits an exposed server ([`Config::is_exposed`]).
     pub insecure_listen: bool,
     /// Permits a start without tokens in a data directory that had tokens.
     pub without_tokens: bool,
@@ -81,7 +78,6 @@ impl Config {
         self.tls.as_ref().is_some_and(|files| has_tokens || files.client_ca.is_some())
     }
 
-    /// What makes an exposed server safe.
     fn remedy(&self, has_tokens: bool) -> &'static str {
         match (self.tls.is_some(), has_tokens) {
             (true, _) => "add a token (`tacho token add`) or set tls-client-ca",
@@ -92,7 +88,6 @@ impl Config {
         }
     }
 
-    /// What is exposed, and by which setting.
     pub fn exposure(&self, has_tokens: bool) -> String {
         let lack = match (self.tls.is_some(), has_tokens) {
             (false, true) => "tokens and records can be read on the network, because there is no TLS",
@@ -105,7 +100,6 @@ impl Config {
     }
 }
 
-/// Settings of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     pub series_max: usize,
@@ -148,15 +142,13 @@ impl History {
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Default limit on an HTTP body, the same as in VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
-/// Default memory budget for records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
 /// Default memory budget of answers that are being sent, bytes: enough for two of the largest PromQL answers.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// Default memory limit of the cache of query results, bytes: some 100 panels with 40,000 points each.
 const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
-/// The next five numbers limit defaults: each default is at most the usable memory divided by one of these numbers.
-/// `BODY_SHARE` is large, because the budget for bodies is 16 of the largest ones, and the records of a body may take 48 times
-/// its size in addition to a constant.
+/// Each default is at most the usable memory divided by its share. `BODY_SHARE` is large, because the budget for bodies is 16
+/// of the largest bodies, and the records of a body may take 48 times its size in addition to a constant.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const ANSWER_SHARE: usize = 16;
@@ -165,8 +157,7 @@ const INDEX_SHARE: usize = 4;
 const CHUNK_SHARE: usize = 4;
 /// Memory of a chunk in the embedded driver, bytes: 200 for its key, and another 200 while a segment file is sealed or opened.
 const CHUNK_KEY_BYTES: usize = 400;
-/// Limits on the interval between two sweeps. The minimum is also used for 0 s. Adding more than the maximum to a clock
-/// could overflow.
+/// Limits on the interval between two sweeps. 0 s means the minimum. Adding more than the maximum to a clock could overflow.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
 
@@ -256,7 +247,6 @@ impl Settings {
     }
 }
 
-/// Memory limit of the cache of query results; 0 disables the cache.
 fn query_cache_bytes(given: Option<usize>) -> usize {
     given.unwrap_or_else(|| memory::share(QUERY_CACHE_SHARE, QUERY_CACHE_BYTES_MAX))
 }
@@ -265,8 +255,8 @@ fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
     if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
 }
 
-/// Merges the file, `environment` and `flags`. Later sources take precedence. The file is the given one, otherwise that of
-/// `TACHO_CONFIG`, otherwise `./tacho.toml` if it exists.
+/// Merges the file, `environment` and `flags`. Without `file`, `TACHO_CONFIG` names the file. Without both, `./tacho.toml` is
+/// read if it exists.
 pub fn load(
     file: Option<PathBuf>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -300,8 +290,7 @@ pub fn rules(path: &Path, text: &str) -> Result<Policies, ConfigError> {
 mod tests {
     use super::*;
 
-    /// Builds a configuration from the text of a file, `KEY=value` pairs of an environment, and flags. Returns the message of an
-    /// error, with `FILE` as the path of the file.
+    /// In the message of an error, `FILE` replaces the path of the file.
     fn check(file: &str, environment: &[(&str, &str)], flags: Settings) -> Result<Config, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");

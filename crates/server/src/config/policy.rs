@@ -12,7 +12,6 @@ use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 
 use super::error::ConfigError;
 
-/// The rules in the form of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sections {
     pub retention: Option<Vec<Retention>>,
@@ -64,11 +63,11 @@ pub struct Chunks {
     compression: Option<String>,
 }
 
-/// Allowed `values` of a rule for chunks: the number of samples of a series in a merged chunk. In smaller chunks the overhead
-/// dominates. In larger ones a read decodes far more samples than it needs.
+/// Allowed number of samples of a series in a merged chunk. In smaller chunks the overhead dominates. From larger chunks, a
+/// read decodes far more samples than it needs.
 const CHUNK_VALUES: std::ops::RangeInclusive<usize> = 128..=65_536;
 
-/// Position of a rule, for messages: the section, and the number of the rule in this section, from 1.
+/// Position of a rule. `number` counts the rules of the section from 1.
 #[derive(Clone, Copy)]
 struct Place {
     section: &'static str,
@@ -85,8 +84,7 @@ impl Place {
         promql::parse_selector(text).map_err(|e| self.wrong("match", text, e))
     }
 
-    /// Parses a duration with its unit. In requests, a number without a unit means seconds. Here the unit is required, because
-    /// the rules delete or change data.
+    /// Parses a duration. Unlike in requests, the unit is required, because the rules delete or change data.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
         parse_duration_with_unit(text).ok_or_else(|| {
             self.wrong(key, text, "not a duration above zero with its unit, for example 90d, 5m or 200ms")

@@ -21,7 +21,7 @@ macro_rules! settings {
             /// Keys of the settings that have a variable and a flag.
             pub const KEYS: &[&str] = &[$(stringify!($key),)*];
 
-            /// Takes fields that are `None` in `self` from `under`.
+            /// Fields of `self` that are `None` are taken from `under`.
             pub(super) fn over(self, under: Self) -> Self {
                 Self {
                     $($key: self.$key.or(under.$key),)*
@@ -29,7 +29,6 @@ macro_rules! settings {
                 }
             }
 
-            /// The keys that have a value.
             pub(super) fn given(&self) -> Vec<&'static str> {
                 let keys = [$((stringify!($key), self.$key.is_some()),)*];
                 keys.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
@@ -47,7 +46,7 @@ macro_rules! settings {
     };
 }
 
-// These names are the keys of `tacho.toml`, and with hyphens the flags. In capitals and with the prefix `TACHO_` they are the
+// These names are the keys of `tacho.toml`. With hyphens they are the flags, in capitals with the prefix `TACHO_` the
 // environment variables. `crates/cli/src/command/serve/flags.rs` describes each setting.
 settings! {
     data: PathBuf,

@@ -1,9 +1,9 @@
-//! Errors of the TOML reader in the words of the documentation: which key, which value, and what is allowed?
+//! Rewords errors of the TOML reader, so that they name the key, the value, and what is allowed.
 
 use tacho_api::settings::WHOLE_NUMBER;
 use tacho_query::promql;
 
-/// Returns the message in our words. Messages of our own types and messages about syntax are returned unchanged.
+/// Messages of our own types and messages about syntax are returned unchanged.
 pub fn reworded(message: &str) -> String {
     if let Some(names) = message.strip_prefix("unknown field ") {
         return unknown_key(names);
@@ -23,7 +23,7 @@ pub fn reworded(message: &str) -> String {
     }
 }
 
-/// The error for an unknown key. `names` is a part of serde's message, such as `` `dta`, expected one of `data`, `http` ``.
+/// `names` is a part of serde's message, such as `` `dta`, expected one of `data`, `http` ``.
 fn unknown_key(names: &str) -> String {
     let mut names = names.split('`').skip(1).step_by(2);
     let unknown = names.next().unwrap_or_default();
@@ -37,7 +37,7 @@ fn unknown_key(names: &str) -> String {
     }
 }
 
-/// A wrong value in our words. `value` is in the words of serde: `` string "x" ``, `` integer `5` ``, `map`.
+/// `value` is in the words of serde: `` string "x" ``, `` integer `5` ``, `map`.
 fn shown(value: &str) -> String {
     let bare = |value: &str| value.trim_matches('`').to_owned();
     match value.split_once(' ') {
@@ -50,7 +50,7 @@ fn shown(value: &str) -> String {
     }
 }
 
-/// The allowed values in our words. `expected` is in the words of serde, often the name of a Rust type.
+/// `expected` is in the words of serde, often the name of a Rust type.
 fn allowed(expected: &str) -> String {
     match expected {
         "usize" | "u64" => WHOLE_NUMBER.to_owned(),

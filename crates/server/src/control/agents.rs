@@ -8,19 +8,18 @@ use tacho_model::Timestamp;
 
 use super::numbers::Numbers;
 
-/// Limit on the agents in the list. Above it, disconnected agents that were heard longest ago are removed. Connected agents are
-/// never removed.
+/// Limit on the agents in the list. Above it, the disconnected agents that were heard longest ago are removed. Connected agents
+/// are never removed.
 const AGENTS_MAX: usize = 4_096;
 /// How long a disconnected agent stays in the list after it was last heard ([`Agent::heard`]), ns.
 const REMEMBERED_NS: i64 = 3_600_000_000_000;
-/// Limit on the bytes that are kept of each value of HELLO. This is enough to distinguish processes.
+/// Limit on the bytes that are kept of each value of HELLO, enough to distinguish processes.
 const PAIR_BYTES_MAX: usize = 512;
 /// Limit on the total bytes of the reports of all agents. A report that would exceed the limit is kept without its lists.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Time after which an agent that has not responded to sent rules counts as silent, ns.
 const ANSWER_TIME_MAX_NS: i64 = 10_000_000_000;
 
-/// The identity of a process from its HELLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     pub service: String,
@@ -31,7 +30,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// `get` returns the value of a key in HELLO.
     pub fn new<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
         let kept = |key| get(key).map_or_else(String::new, |value| cut(value, PAIR_BYTES_MAX).to_owned());
         Self {
@@ -65,7 +63,7 @@ pub enum Control {
 pub enum Standing {
     /// The agent does not support rules.
     Deaf,
-    /// Rules may still have to be sent, or they were sent and the time for a response is not over.
+    /// New rules may have to be sent, or the time for a response is not over.
     Waiting,
     /// Rules were sent, and the agent has not responded in time.
     Silent,
@@ -84,7 +82,6 @@ impl Standing {
     }
 }
 
-/// An agent's report about its rules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Report {
     pub at: Timestamp,
@@ -96,7 +93,7 @@ pub struct Report {
     pub aggregated: u64,
     /// Number of methods that a rule or the agent switched off.
     pub off: u64,
-    /// For each rule: its id, the number of methods that it decides, and the reason why it cannot be applied (else empty).
+    /// For each rule: the id, the number of methods that it decides, and the reason why it cannot be applied (else empty).
     pub rules: Vec<(u64, u64, String)>,
     /// Operations that the agent itself switched to aggregation or off.
     pub moved: Vec<Moved>,
@@ -105,14 +102,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Approximate size in bytes.
     pub fn bytes(&self) -> usize {
         let rules: usize = self.rules.iter().map(|rule| size_of_val(rule) + rule.2.len()).sum();
         let moved = |moved: &Moved| size_of_val(moved) + moved.operation.len() + moved.reason.len();
         size_of::<Self>() + rules + self.moved.iter().map(moved).sum::<usize>()
     }
 
-    /// The result for one rule: the number of methods that it decides, and the reason why it cannot be applied.
     pub fn rule(&self, id: u64) -> Option<(u64, &str)> {
         self.rules.iter().find(|rule| rule.0 == id).map(|(_, matched, fault)| (*matched, fault.as_str()))
     }
@@ -120,20 +115,19 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Never shown: an older agent has no secret, so a client that knows its session id can send frames as this agent.
+    /// Never shown. An older agent has no secret, so a client with its session id can send frames as this agent.
     session: u128,
-    /// The public id of the agent. It is the same for all connections of a session until the server restarts, and does not reveal
-    /// the session id.
+    /// The public id of the agent, which does not reveal the session id. It is the same for all connections of a session until
+    /// the server restarts.
     pub number: u64,
     pub identity: Identity,
     pub control: Control,
-    /// Time at which the agent connected.
     pub since: Timestamp,
     /// Time of the last PING or PROBED, or of connecting.
     pub heard: Timestamp,
     /// The value of `heard` when the agent disconnected. `None` while the agent is connected.
     pub left: Option<Timestamp>,
-    /// The last PING on this connection; zeros before the first.
+    /// The last PING on this connection. Zeros before the first.
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
     /// The revision of the rules when the server last checked whether the agent needs a new list.
@@ -141,7 +135,6 @@ pub struct Agent {
     /// Number of lists sent on this connection. The agent sees this number and not the revision, which reveals how often
     /// the rules of all services changed.
     lists: u64,
-    /// Number of the connection that registered the agent.
     entry: u64,
 }
 
@@ -154,7 +147,6 @@ impl Agent {
         self.left.is_none()
     }
 
-    /// `revision` is the revision of the current rules.
     pub fn standing(&self, now: Timestamp, revision: u64) -> Standing {
         match &self.control {
             Control::None => Standing::Deaf,
@@ -185,13 +177,11 @@ impl Agent {
     }
 }
 
-/// The result of handling a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Taken,
     /// The response is not to the latest list, or a newer connection has taken over the session.
     Stale,
-    /// The response was accepted without its lists.
     Cut,
 }
 
@@ -208,10 +198,8 @@ impl Outcome {
 #[derive(Default)]
 pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
-    /// Number of connections so far.
     entries: u64,
     numbers: Numbers,
-    /// Total bytes of all reports ([`Report::bytes`]).
     bytes: usize,
 }
 
@@ -264,7 +252,7 @@ impl Agents {
         self.by_session.get_mut(&session).filter(|agent| agent.entry == entry)
     }
 
-    /// Handles a response. Keeps it only if it is about the latest rules.
+    /// Keeps a response only if it is about the latest rules.
     pub(super) fn answer(&mut self, session: u128, entry: u64, probed: Probed, now: Timestamp) -> Outcome {
         let held = self.bytes;
         let Some(agent) = self.get(session, entry) else { return Outcome::Stale };
@@ -309,7 +297,7 @@ impl Agents {
     }
 }
 
-/// Makes a report from a response: replaces the positions of the sent rules with their ids, and truncates texts.
+/// Replaces the positions of the sent rules with their ids, and truncates texts.
 fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
     let Probed { revision: list, on, aggregated, off, rules, moved } = probed;
     let text = |text: String| cut(&text, PROBED_TEXT_BYTES_MAX).to_owned();

@@ -19,7 +19,6 @@ pub const NAME: (&str, u32) = ("probes.json", VERSION);
 #[derive(Clone, Debug)]
 pub(super) struct File(PathBuf);
 
-/// The file exists, but its content cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the rules for probes in {}: {cause}", .path.display())]
 pub struct Unusable {
@@ -49,13 +48,11 @@ impl File {
         rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
-    /// Checks whether the file can be read and its rules are valid. Changes nothing.
+    /// Like [`Self::read`], but changes nothing.
     pub(super) fn check(&self) -> Result<(), Unusable> {
         self.rules(versioned::look(&self.0, VERSION)).map(drop)
     }
 
-    /// Replaces the file. When this returns without an error, the new file is on disk. After an earlier crash, the file is the
-    /// complete old one or the complete new one.
     pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
         versioned::write(&self.0, &Content { version: VERSION, rules: rules.to_vec() })
     }

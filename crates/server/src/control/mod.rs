@@ -1,4 +1,4 @@
-//! Switching probes at run time: connected agents, the rules that apply to them, and the agents' reports about the rules.
+//! Switches probes at run time: the connected agents, their rules, and their reports about the rules.
 //!
 //! ```text
 //!   http/probes ── rule ────▶ Control ── PROBES ──▶ listen/connection ──▶ agent
@@ -7,8 +7,8 @@
 //!                            probes.json
 //! ```
 //!
-//! When the server confirms a new rule, the rule is in the list, and a kept rule is also on disk. The agents get the new list
-//! soon after.
+//! When the server confirms a new rule, the rule is in the list, and a kept rule is also on disk. Then the agents get the new
+//! list.
 
 mod agents;
 #[cfg(fuzzing)]
@@ -36,12 +36,10 @@ use agents::Agents;
 use numbers::Numbers;
 use rules::Rules;
 
-/// The state shared by the listener and the API.
 pub struct Control {
     table: Mutex<Table>,
     /// Locked during a change of the rules, which may wait for the disk.
     file: tokio::sync::Mutex<Option<file::File>>,
-    /// Increases with each change of the rules.
     revision: watch::Sender<u64>,
     numbers: Numbers,
     metrics: Arc<Metrics>,
@@ -53,7 +51,6 @@ struct Table {
     agents: Agents,
 }
 
-/// A rule that was added.
 #[derive(Debug)]
 pub struct Added {
     pub rule: Rule,
@@ -65,7 +62,6 @@ pub struct Added {
     pub deaf: usize,
 }
 
-/// The reason why a change of the rules failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     #[error(transparent)]
@@ -76,8 +72,6 @@ pub enum ChangeError {
     Ended(#[from] tokio::task::JoinError),
 }
 
-/// Checks whether the rules of a data directory can be read. Changes nothing.
-///
 /// # Errors
 /// When the file of rules exists and cannot be used.
 pub fn check(data: &Path) -> Result<(), Unusable> {
@@ -90,8 +84,6 @@ impl Control {
         Self::with(Rules::default(), None, metrics)
     }
 
-    /// Starts with the rules stored in a data directory.
-    ///
     /// # Errors
     /// When the file of rules exists and cannot be used.
     pub fn open(data: &Path, metrics: Arc<Metrics>) -> Result<Self, Unusable> {
@@ -128,7 +120,7 @@ impl Control {
         Ok(Added { rule, replaced, agents, deaf })
     }
 
-    /// Removes the rules with these ids. If one does not exist, removes none.
+    /// If one of the rules does not exist, removes none.
     pub async fn remove(self: &Arc<Self>, ids: Vec<u64>) -> Result<usize, ChangeError> {
         self.change(move |rules| rules.remove(&ids)).await
     }
@@ -175,13 +167,13 @@ impl Control {
         self.table().rules.iter().cloned().collect()
     }
 
-    /// The number that stands for the id of a rule in answers to clients that must not learn how many rules there were.
+    /// The number that stands for the id of a rule in answers to clients that must not learn the number of rules.
     pub fn number_of(&self, id: u64) -> u64 {
         self.numbers.of(id)
     }
 
-    /// Connected and recently disconnected agents with their status, ordered by identity (service, host, instance, ...), then by
-    /// the time of connecting.
+    /// Connected and recently disconnected agents, ordered by identity (service, host, instance, ...), then by the time of
+    /// connecting.
     pub fn agents(&self, now: Timestamp) -> Vec<(Agent, Standing)> {
         let mut table = self.table();
         self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
@@ -193,7 +185,6 @@ impl Control {
         agents
     }
 
-    /// Registers a connected session. `identity` comes from its HELLO.
     pub fn enter(
         &self,
         session: u128,
@@ -224,12 +215,11 @@ pub struct Presence<'a> {
 }
 
 impl Presence<'_> {
-    /// A receiver that wakes when the rules have changed since it last looked. `None` for an agent that does not support rules.
+    /// Wakes at changes of the rules. `None` for an agent that does not support rules.
     pub fn changes(&self) -> Option<watch::Receiver<u64>> {
         self.takes_rules.then(|| self.control.revision.subscribe())
     }
 
-    /// Approximate size of the list of rules for this agent, bytes.
     pub fn list_bytes(&self) -> usize {
         let mut table = self.control.table();
         let Table { rules, agents } = &mut *table;

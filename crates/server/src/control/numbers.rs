@@ -1,13 +1,13 @@
-//! Which number stands for a session or a rule, so that the number does not reveal how many others there are?
+//! Numbers for sessions and rules that do not reveal how many others exist.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// The secret that the numbers depend on. It is random, and it changes when the server restarts.
+/// A random secret, which changes when the server restarts.
 #[derive(Default)]
 pub struct Numbers(RandomState);
 
 impl Numbers {
-    /// The number that stands for `of`. It has 53 bits, which a number in JSON can represent exactly.
+    /// 53 bits, because JSON numbers represent them exactly.
     pub fn of(&self, of: impl Hash) -> u64 {
         self.0.hash_one(of) >> 11
     }

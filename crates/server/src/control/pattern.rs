@@ -1,7 +1,6 @@
-//! Refuses patterns that no agent supports, even if no agent is connected. The agents do all other checks, because the
-//! letters allowed in a name depend on the language (`agent/java/README.md`, Patterns; `testdata/rules`).
+//! Refuses patterns that no agent supports. The agents do all other checks, because the letters allowed in a name depend on the
+//! language (`agent/java/README.md`, Patterns; `testdata/rules`).
 
-/// Why no agent supports a text as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     #[error("pattern {pattern:?}: methods are named without their parameters, {without:?}")]

@@ -1,4 +1,4 @@
-//! The ordered list of rules: selects the rules for an agent, adds and removes rules.
+//! The ordered list of rules.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use super::pattern::{self, Mistake};
 /// Limit on the bytes of a rule's service, and of its instance.
 pub const SCOPE_BYTES_MAX: usize = 512;
 
-/// One rule. The last rule that matches a method decides.
+/// The last rule that matches a method decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub id: u64,
-    /// Service of the agents that the rule applies to. Empty for all services.
+    /// Empty for all services.
     #[serde(default)]
     pub service: String,
-    /// Instance of the agents that the rule applies to. Empty for all instances.
+    /// Empty for all instances.
     #[serde(default)]
     pub instance: String,
     #[serde(with = "state_text")]
@@ -37,7 +37,6 @@ const fn is_kept() -> bool {
     true
 }
 
-/// A rule to be added.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub service: String,
@@ -47,7 +46,6 @@ pub struct Wanted {
     pub keep: bool,
 }
 
-/// Why a rule is not added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("pattern is empty")]
@@ -75,7 +73,7 @@ impl Rule {
         self.service == other.service && self.instance == other.instance && self.pattern == other.pattern
     }
 
-    /// Checks the lengths of the rule's texts, and that they have no control characters. Does not check the pattern's syntax.
+    /// Checks lengths and control characters, but not the pattern's syntax.
     pub fn check(&self) -> Result<(), Refused> {
         if self.pattern.is_empty() {
             return Err(Refused::Empty);
@@ -125,15 +123,14 @@ impl Rules {
         kept(self) == kept(other)
     }
 
-    /// Adds a rule, and removes earlier rules with the same pattern and scope, which have no effect any more. A temporary
-    /// rule does not remove a kept one, because the kept one applies again after a restart.
+    /// Adds a rule, and removes earlier rules with the same pattern and scope, which have no effect any more. A temporary rule
+    /// does not remove a kept rule, because the kept rule applies again after a restart.
     pub(super) fn add(&mut self, wanted: Wanted, now: Timestamp) -> Result<(Rule, Vec<u64>), Refused> {
         let Wanted { service, instance, state, pattern, keep } = wanted;
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
-        // The syntax of patterns from the file is not checked, so that a server starts with all rules that an earlier version
-        // accepted.
+        // Patterns from the file are not checked here, so that a server starts with all rules that an earlier version accepted.
         pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();
@@ -162,7 +159,6 @@ impl Rules {
     }
 }
 
-/// The name of a state: `off`, `on` or `aggregate`.
 pub const fn state_name(state: ProbeState) -> &'static str {
     match state {
         ProbeState::Off => "off",

@@ -39,8 +39,8 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Counts the records that a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`,
-/// `entry`) only records of that kind are counted.
+/// Counts the records that a deletion with the same parameters would remove. With `kind` (`sample`, `entry`) only records of
+/// that kind are counted.
 async fn count(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
     let wanted = match export::is_all(&params)? {
@@ -67,8 +67,8 @@ async fn counted(
 }
 
 /// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
-/// response is sent. With `counts=1` the response has the counts of the matching records just before the deletion. They
-/// do not include records that are written in between.
+/// response is sent. With `counts=1` the response has the counts of the matching records just before the deletion. Records that
+/// are written in between are not counted.
 async fn delete_series(
     State(app): State<Arc<App>>,
     whole: Whole,
@@ -128,18 +128,18 @@ async fn clean_tombstones(State(app): State<Arc<App>>, whole: Whole) -> Result<S
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Confirms the clock. Retention uses the clock again, even if it is far ahead of the expected time.
+/// Retention then uses the clock again, even if it is far ahead of the expected time.
 async fn confirm_clock(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
     let ahead = ahead_seconds(app.whole(&whole).confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
 }
 
-/// Seconds by which a distrusted clock is ahead of the expected time. 0 if the server trusts the clock.
+/// Seconds by which a distrusted clock is ahead of the expected time. 0 for a trusted clock.
 pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
     jump.map_or(0, |jump| jump.found.abs_diff(jump.expected) / 1_000_000_000)
 }
 
-/// Flushes, then merges all chunks that can be merged. Responds when the merge is done.
+/// Flushes, then merges all chunks that can be merged.
 async fn merge(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
@@ -151,8 +151,8 @@ async fn merge(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>,
     Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
 }
 
-/// Admits one running and one waiting request. More are refused: requests continue after their clients disconnect, so they
-/// would accumulate.
+/// Admits one running and one waiting request. Further requests are refused, because requests continue after their clients
+/// disconnect and would accumulate.
 fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     app.merges.clone().try_acquire_owned().map_err(|_| {
         ApiError::too_many("a merge or clean-up is under way, and another one waits for it: try again later")

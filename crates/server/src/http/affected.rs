@@ -1,4 +1,4 @@
-//! Counts the records that a deletion would remove. Counting reads the records, the deletion itself does not.
+//! Counts the records that a deletion would remove. Counting reads the records. The deletion itself does not.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::read::reader::{self, Reader, Selected};
 /// Time limit for counting, so that a large deletion does not have to wait long.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Number of series with records in the range, and number of these records.
+/// Series with records in the range, and these records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     series: u64,
@@ -30,9 +30,8 @@ pub struct Affected {
     samples: Count,
     entries: Count,
     calls: Count,
-    /// Whether counting timed out. Then there may be more records.
+    /// Counting timed out, so there may be more records.
     cut: bool,
-    /// Unreadable records that were not counted.
     damages: Damages,
 }
 
@@ -53,10 +52,10 @@ impl Affected {
     }
 }
 
-/// Counts the records that a deletion of these series and this range would remove. `only`: counts only samples or only entries.
+/// `only`: counts only samples or only entries.
 ///
 /// # Errors
-/// `Corrupt` when some records cannot be read, unless that is allowed; other errors of the store.
+/// `Corrupt` when some records cannot be read, unless `allow_damaged` is set. Other errors of the store.
 pub async fn affected(
     store: &View,
     selectors: &[Vec<Matcher>],

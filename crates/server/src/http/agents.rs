@@ -16,10 +16,9 @@ use super::turn::away;
 use crate::access::Access;
 use crate::control::{Agent, Identity, Report, Rule, Standing};
 
-/// Default and maximum number of agents listed.
 const AGENTS_DEFAULT: usize = 1_000;
 const AGENTS_MAX: usize = 4_096;
-/// Limit on the bytes in memory of the lists in one response. Agents whose lists exceed the rest of it are shown without them.
+/// Limit on the bytes in memory of the lists in one response. An agent whose lists exceed the rest is shown without them.
 const LISTS_BYTES_MAX: usize = 8 << 20;
 
 pub fn routes() -> Vec<Route> {
@@ -66,7 +65,6 @@ fn listed(app: &App, access: &Access, params: &Params) -> Result<Json<Value>, Ap
     })))
 }
 
-/// Whether the access may see the agent.
 pub(super) fn shows(access: &Access, agent: &Agent) -> bool {
     let Identity { service, host, instance, .. } = &agent.identity;
     access.admits(service, host, instance)
@@ -77,8 +75,8 @@ pub(super) fn shown_id(app: &App, access: &Access, id: u64) -> u64 {
     if access.confinement().is_none() { id } else { app.control.number_of(id) }
 }
 
-/// A rule by its shown id, if the access may see it: a rule for all agents, or one with an agent in its scope that the access
-/// may see.
+/// A rule by its shown id, if the access may see the rule. A confined access sees the rules for all agents, and rules with a
+/// visible agent in their scope.
 fn rule_of(app: &App, access: &Access, shown: u64) -> Option<Rule> {
     let rule = app.control.rules().into_iter().find(|rule| shown_id(app, access, rule.id) == shown)?;
     let agents = || app.control.agents(app.clock.now());
@@ -94,7 +92,7 @@ type Ids<'a> = (Option<u64>, &'a dyn Fn(u64) -> u64);
 fn agent_json(agent: &Agent, standing: Standing, ids: Ids<'_>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        // Not the session id: an older agent has no secret, so a client that knows its session id can send frames as this agent.
+        // Not the session id. An older agent has no secret, so a client with its session id can send frames as this agent.
         "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,
@@ -115,7 +113,7 @@ fn agent_json(agent: &Agent, standing: Standing, ids: Ids<'_>, room: &mut usize)
     })
 }
 
-/// The report of an agent as JSON. `room`: bytes left for lists in this response.
+/// `room`: bytes left for lists in this response.
 fn report_json(report: &Report, (rule, shown): Ids<'_>, room: &mut usize) -> Value {
     let outcome = |id: u64, (matched, fault): (u64, &str)| json!({ "id": shown(id), "matched": matched, "fault": fault });
     let mut answer = json!({

@@ -16,14 +16,12 @@ use crate::metrics::registry::{Counter, Gauge};
 /// Responses that keep at most this much memory are not counted, because `connections_max` limits their number. A whole body
 /// counts twice its bytes.
 const SMALL_BYTES: usize = 64 << 10;
-/// Bytes of one permit.
 const UNIT: usize = 1 << 10;
 
 /// The bytes that a response keeps in memory, stored in the extensions of the response.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeps(pub usize);
 
-/// The budget.
 pub struct Answers {
     room: Arc<Semaphore>,
     bytes_max: usize,
@@ -31,7 +29,6 @@ pub struct Answers {
     refused: Counter,
 }
 
-/// The share of one response. Released when dropped.
 pub struct Share {
     permits: OwnedSemaphorePermit,
     held: Gauge,

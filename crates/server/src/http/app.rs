@@ -1,4 +1,4 @@
-//! State shared by the handlers: the store, settings, and permits that limit concurrent work.
+//! State that the handlers share: the store, settings, and permits that limit concurrent work.
 
 use std::sync::Arc;
 
@@ -32,10 +32,9 @@ pub(super) const QUERIES_MAX: usize = 8;
 /// Limit on requested merges and clean-ups: one runs, one waits.
 const MERGES_MAX: usize = 2;
 
-/// State shared by the handlers.
 pub struct App {
     pub config: Config,
-    /// Handlers reach it through their access only.
+    /// Handlers use the store only through their access.
     store: Arc<Store>,
     pub gate: Arc<Gate>,
     pub(super) needs: Needs,
@@ -46,31 +45,27 @@ pub struct App {
     pub tls: Option<Arc<Tls>>,
     pub snapshots: Arc<Snapshots>,
     pub started: Timestamp,
-    /// One permit per running analysis of executions; more wait.
+    /// Permits of running analyses of executions.
     pub(super) analyses: Arc<Semaphore>,
-    /// One permit per running PromQL query, selection of series or search of entries.
+    /// Permits of running PromQL queries, selections of series and searches of entries.
     pub(super) queries: Arc<Semaphore>,
-    /// The single permit for heavy queries of all kinds, which need much memory. One heavy query runs at a time.
+    /// The single permit for heavy queries of all kinds, which need much memory.
     pub(super) heavy: Arc<Semaphore>,
     /// The single permit for selections of many series that need no other permit.
     pub(super) lists: Arc<Semaphore>,
     /// One permit per request that waits for `heavy` or `lists`, or holds it. At most half of `requests_max`, so that writes and
     /// small queries are served.
     alone: Arc<Semaphore>,
-    /// Results of range queries.
     pub(super) results: Arc<ResultCache>,
     /// Memory limit for the execution blocks of one query, bytes.
     pub(super) block_bytes_max: usize,
     /// Memory limit for the execution blocks of a query that runs at the same time as a heavy query, bytes.
     pub(super) light_block_bytes_max: usize,
-    /// Memory budget of responses that are being sent.
     pub(super) answers: Answers,
-    /// Memory budget of request bodies, and permits and memory budget for decoding them.
     pub(super) decoding: Decoding,
-    /// One permit per requested merge or clean-up, running or waiting.
+    /// Permits of requested merges and clean-ups, running or waiting.
     pub(super) merges: Arc<Semaphore>,
     pub(super) decoders: Arc<Decoders>,
-    /// The services of known series.
     pub(super) services: Arc<Services>,
     /// One permit per request, from the end of its body until its response begins.
     pub(super) permits: Arc<Semaphore>,
@@ -122,10 +117,7 @@ impl App {
         })
     }
 
-    /// Lets a request wait for `heavy` or `lists`.
-    ///
-    /// # Errors
-    /// When too many requests wait.
+    /// Lets a request wait for `heavy` or `lists`. An error when too many requests wait.
     pub(super) fn wait_alone(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         self.alone.clone().try_acquire_owned().map_err(|_| {
             let waiting = self.config.requests_max.div_ceil(2);
@@ -136,17 +128,14 @@ impl App {
         })
     }
 
-    /// What a request may read.
     pub(super) fn view(&self, access: &Access) -> View {
         View::new(self.store.clone(), access)
     }
 
-    /// What a request may write.
     pub(super) fn writer(&self, access: &Access) -> Writer {
         Writer::new(self.store.clone(), access.clone())
     }
 
-    /// The store, for a request that may use all of it.
     pub(super) const fn whole(&self, _: &Whole) -> &Arc<Store> {
         &self.store
     }
@@ -156,13 +145,11 @@ impl App {
         self.config.is_exposed(self.gate.needs_tokens())
     }
 
-    /// What a user of the page must know about the safety of this server.
     pub(super) fn warnings(&self) -> Vec<String> {
         let exposed = self.is_exposed().then(|| self.config.exposure(self.gate.needs_tokens()));
         exposed.into_iter().collect()
     }
 
-    /// Whether the store can take records.
     pub(super) fn ready(&self) -> tacho_store::Result<()> {
         self.store.ready()
     }

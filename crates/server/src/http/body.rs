@@ -10,8 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::error::ApiError;
 use crate::decoding::{Busy, Decoding, Hold};
 
-/// Reads a whole body without decompressing it. The received bytes count against the memory budget of all bodies until the
-/// returned bytes are dropped.
+/// The received bytes count against the memory budget of all bodies until the returned bytes are dropped.
 pub async fn receive(
     headers: &HeaderMap,
     body: Body,
@@ -37,19 +36,18 @@ pub async fn receive(
     Ok(if room.bytes.is_empty() { Bytes::new() } else { Bytes::from_owner(room) })
 }
 
-/// Bytes that are decompressed in one step. Their memory is reserved before they are kept.
+/// Bytes that are decompressed in one step.
 const UNPACKED_AT_ONCE: usize = 32 << 10;
 /// Minimum of the memory that is reserved for a body, bytes.
 const PART_BYTES: usize = 4 << 10;
 
-/// A buffer, and the memory reserved for it.
 struct Roomed {
     bytes: Vec<u8>,
     hold: Hold,
 }
 
 impl Roomed {
-    /// Appends received or decompressed bytes. Reserves memory for them, not for the announced length of the body.
+    /// Reserves memory for the appended bytes, not for the announced length of the body.
     fn push(&mut self, part: &[u8], bytes_max: usize) -> Result<(), Busy> {
         let Self { bytes, hold } = self;
         let len = bytes.len() + part.len();
@@ -69,7 +67,6 @@ impl AsRef<[u8]> for Roomed {
     }
 }
 
-/// A whole body, not yet decompressed.
 pub struct Packed {
     bytes: Bytes,
     gzip: bool,

@@ -24,7 +24,7 @@ pub fn routes() -> Vec<Route> {
     vec![Route::new("/api/v1/status/cardinality", Need::ReadWhole, get(cardinality))]
 }
 
-/// Statistics of labels and their series. `limit` is the maximum length of the lists of names and of values.
+/// `limit` is the maximum length of the lists of names and of values.
 async fn cardinality(
     State(app): State<Arc<App>>,
     whole: Whole,
@@ -33,7 +33,7 @@ async fn cardinality(
     let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
     let store = app.whole(&whole).clone();
     let turn = turn(&app.queries).await?;
-    // A million values take some 20 ms. Therefore the work runs on a blocking thread and holds its permit until it ends.
+    // A million values take some 20 ms, so the work runs on a blocking thread. The work holds its permit until it ends.
     let work = move || (json!({ "status": "success", "data": report_json(&store.cardinality(top)) }), turn);
     away(move || Json(work().0).into_response()).await
 }

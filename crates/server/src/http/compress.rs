@@ -23,7 +23,7 @@ pub fn accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses the response. Small bodies and bodies that are not text are unchanged. Streams are compressed part by part.
+/// Small bodies and bodies that are not text are unchanged. Streams are compressed part by part.
 pub async fn compress(response: Response) -> Response {
     let exact = axum::body::HttpBody::size_hint(response.body()).exact();
     if exact.is_some_and(|bytes| bytes < BYTES_MIN) || !is_text(&response) {
@@ -53,7 +53,6 @@ fn set_encoding(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
 }
 
-/// Compresses a stream of parts as one gzip stream.
 fn in_parts(body: Body) -> Body {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let state = Some((body.into_data_stream(), encoder));

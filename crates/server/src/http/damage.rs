@@ -1,4 +1,4 @@
-//! Unreadable records in responses: whether the client allows them, errors and warnings about them.
+//! Unreadable records: whether the client allows them, and the errors and warnings about them in responses.
 
 use serde_json::{Value, json};
 use tacho_api::export::ALLOW_DAMAGED;
@@ -35,7 +35,7 @@ pub fn warn(answer: Value, damages: &Damages) -> Value {
     told(answer, sentences(damages))
 }
 
-/// Adds a member `warnings` to a response if there is any.
+/// Adds a member `warnings` to a response if there are any.
 pub fn told(mut answer: Value, warnings: Vec<String>) -> Value {
     if !warnings.is_empty() {
         answer["warnings"] = json!(warnings);

@@ -4,11 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_ingest::line_protocol;
 
-/// Limit on the decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`. Load tools usually have
-/// this many senders. It is far below the limit on concurrent writes.
+/// Limit on the decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`. Load tools usually have this
+/// many senders.
 const DECODERS_MAX: usize = 4;
 
-/// Idle decoders; each caches the series keys of the bodies it has decoded. At most [`DECODERS_MAX`] are kept.
 #[derive(Default)]
 pub struct Decoders(Mutex<Vec<line_protocol::Decoder>>);
 

@@ -1,6 +1,6 @@
-//! Who sends this request? Reads the credentials of a request, lets it in, and notes refusals and changes in the audit log.
+//! Who sends this request? Checks the credentials of a request, and notes refusals and changes in the audit log.
 //!
-//! `crate::access` knows the tokens. Step before: `origin.rs` has checked the origin. Step after: the handler gets the
+//! `crate::access` holds the tokens. Step before: `origin.rs` has checked the origin. Step after: the handler gets the
 //! [`Access`].
 
 use std::convert::Infallible;
@@ -27,15 +27,15 @@ const OWN_HEADER: &str = "x-tacho";
 /// The path that accepts a token as a parameter, because some clients of InfluxDB 1 send no header.
 const WITH_PARAMETER: &str = "/write";
 
-/// The address of the client, in the extensions of a request.
+/// The address of the client. A request has it in its extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
 
-/// What a handler did, for the audit log. In the extensions of a response.
+/// What a handler did, for the audit log. A response has it in its extensions.
 #[derive(Clone, Debug)]
 pub struct Done(pub Value);
 
-/// The request as the audit log and the gate see it.
+/// The facts of a request for the gate and the audit log.
 pub struct Visit<'a> {
     pub route: &'a str,
     pub method: &'a Method,
@@ -43,7 +43,6 @@ pub struct Visit<'a> {
     pub need: Need,
 }
 
-/// A credential of a request.
 enum Credential {
     Token(String),
     Cookie(String),
@@ -59,12 +58,12 @@ impl<'a> Visit<'a> {
         format!("{} {}", self.method, self.route)
     }
 
-    /// Lets the request in. `None` if it needs no access.
+    /// `None` if the request needs no access.
     ///
     /// # Errors
-    /// 401 without valid credentials, 429 after too many wrong tokens, 403 if the credentials do not permit the request or if a
-    /// change with a cookie does not come from the page, 400 for several credentials or for a header `Authorization` of an
-    /// unknown form.
+    /// 401 without valid credentials. 429 after too many wrong tokens. 403 if the credentials do not permit the request, or if
+    /// a change with a cookie does not come from the page. 400 for several credentials, or for an unknown form of the header
+    /// `Authorization`.
     pub fn enter(&self, gate: &Gate, headers: &HeaderMap, uri: &Uri) -> Result<Option<Access>, ApiError> {
         if self.need == Need::Nothing {
             return Ok(None);
@@ -108,7 +107,7 @@ impl<'a> Visit<'a> {
         Err(ApiError::forbidden(error))
     }
 
-    /// Notes a request with the need [`Need::Admin`] that has changed something, or tried to.
+    /// Notes a request with the need [`Need::Admin`] that may have changed something.
     pub fn note(&self, gate: &Gate, access: Option<&Access>, response: &Response) {
         // A backup renews its snapshot every ten seconds, which changes nothing that an administrator wants to see.
         let is_noted =
@@ -123,7 +122,6 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// The answer to a client without valid credentials.
 pub fn unauthorized(refusal: &Refusal) -> ApiError {
     match refusal {
         Refusal::TooMany(seconds) => ApiError::too_many(refusal.message()).after(*seconds),
@@ -134,10 +132,10 @@ pub fn unauthorized(refusal: &Refusal) -> ApiError {
     }
 }
 
-/// Checks that a request with a cookie comes from the page: a page of another origin can send neither JSON nor `X-Tacho`.
+/// Checks that a request with a cookie comes from the page. A page of another origin can send neither JSON nor `X-Tacho`.
 ///
 /// # Errors
-/// 403 if it does not.
+/// 403 if the request does not come from the page.
 fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
     if has_origin(headers) && (is_json(headers) || headers.contains_key(OWN_HEADER)) {
         return Ok(());
@@ -147,18 +145,17 @@ fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Whether a request has the header `Origin`. `origin.rs` has compared it with `Host`.
+/// `origin.rs` has compared `Origin` with `Host`.
 pub fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN)
 }
 
-/// Whether the body of a request is JSON, by its header.
 pub fn is_json(headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     content_type.to_ascii_lowercase().starts_with(APPLICATION_JSON)
 }
 
-/// The credential of a request. A token in a header or parameter takes precedence over the cookie.
+/// A token in a header or parameter takes precedence over the cookie.
 fn credential(headers: &HeaderMap, uri: &Uri, route: &str) -> Result<Option<Credential>, ApiError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let in_header = values.next().map(|value| value.to_str().ok().and_then(of_header));
@@ -192,7 +189,7 @@ fn of_header(value: &str) -> Option<String> {
     }
 }
 
-/// Decodes base64 and base64url (RFC 4648), with or without padding. `None` for a text with other characters.
+/// Decodes base64 and base64url (RFC 4648), with or without padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let (mut bits, mut count) = (0u32, 0);
@@ -215,7 +212,6 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The cookie of a session.
 pub fn cookie(headers: &HeaderMap) -> Option<String> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -241,7 +237,6 @@ impl<S: Sync> FromRequestParts<S> for Whole {
     }
 }
 
-/// The address of the client, if the listener knows it.
 pub struct Address(pub Option<IpAddr>);
 
 impl<S: Sync> FromRequestParts<S> for Address {

@@ -21,11 +21,9 @@ use crate::access::Access;
 use crate::read::pattern::Pattern;
 use crate::read::search::{self, Bounds, Found, Order, Wanted};
 
-/// Default and maximum number of entries returned.
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
-/// Default and maximum number of parts into which the range is divided. Matches are counted for
-/// each part.
+/// Default and maximum number of parts of the range. Matches are counted for each part.
 const PARTS_DEFAULT: usize = 60;
 const PARTS_MAX: usize = 2_000;
 

@@ -10,12 +10,11 @@ use crate::decoding::{self, Busy};
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// Kind of the error, by its name in Prometheus if Prometheus has this kind.
+    /// The name in Prometheus, if Prometheus has this kind of error.
     pub kind: &'static str,
     pub message: String,
-    /// Value of Retry-After, seconds.
+    /// Seconds.
     pub retry_after: Option<u64>,
-    /// Value of WWW-Authenticate.
     challenge: Option<&'static str>,
 }
 
@@ -28,23 +27,20 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "bad_data", message)
     }
 
-    /// A required parameter is missing.
     pub fn missing(parameter: &str) -> Self {
         Self::bad(format!("parameter {parameter:?} is missing"))
     }
 
-    /// A parameter has no value.
     pub fn empty(parameter: &str) -> Self {
         Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
     }
 
-    /// The request has no valid credentials.
     pub fn unauthorized(message: impl Into<String>, challenge: &'static str) -> Self {
         let challenge = Some(challenge);
         Self { challenge, ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message) }
     }
 
-    /// The same error with another time to wait, in seconds.
+    /// Sets the value of Retry-After.
     #[must_use]
     pub fn after(self, seconds: u64) -> Self {
         Self { retry_after: Some(seconds.max(1)), ..self }
@@ -91,7 +87,7 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
     }
 
-    /// The answer needs every record, but some cannot be read.
+    /// Some records that the answer needs cannot be read.
     pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
     }
@@ -101,7 +97,6 @@ impl ApiError {
     }
 }
 
-/// The path exists, but does not support this method.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     let message = format!("{method} is not allowed at {}", uri.path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)

@@ -1,4 +1,4 @@
-//! `/api/v1/export`: samples and entries as JSON lines. `/api/v1/checksum`: their number and checksum.
+//! `/api/v1/export` returns samples and entries as JSON lines. `/api/v1/checksum` returns their number and checksum.
 //!
 //! The export is read and sent slice by slice, as fast as the client reads, so its size is not limited. Lines have the format
 //! of VictoriaMetrics' export and are lossless (`crates/ingest/src/json_lines/`).
@@ -32,8 +32,7 @@ use crate::read::reader::{self, Reader, Selected, Slice};
 use crate::read::tally;
 
 const CONTENT_TYPE: &str = "application/stream+json";
-/// Memory that an export takes besides its list of series, bytes: a slice of entries, and the part of the slice that is being
-/// sent.
+/// Memory of an export without its list of series: a slice of entries, and the part of the slice that is being sent.
 const KEEPS_BYTES: usize = 16 << 20;
 /// Limit on the series in one checksum request.
 const CHECKSUMS_MAX: usize = 10_000;
@@ -46,9 +45,9 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// Parameters: `match[]` or `all=1`, `start` and `end` (by default all of time), `kind` (by default both kinds). With
-/// `totals=1` the first line has the names of all labels, and the last line the number of records and their checksums, so that
-/// clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped; with
-/// `totals=1` as well, the last line names them as `incomplete`.
+/// `totals=1` the first line has the names of all labels. The last line then has the number of records and their checksums, so
+/// that clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped.
+/// The last line of `totals=1` names them as `incomplete`.
 async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let selectors = if is_all(&params)? { None } else { Some(selectors(&params)?) };
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -76,10 +75,9 @@ async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> 
     Ok(response)
 }
 
-/// The rest of an export: the reader, and the unsent parts of the slices read last.
+/// The reader, and the unsent parts of the slices read last.
 type Left = (Reader, VecDeque<Vec<Slice>>);
 
-/// Divides slices into parts that are formatted and sent one after the other.
 fn parts(slices: VecDeque<Slice>) -> VecDeque<Vec<Slice>> {
     match slices.len() {
         0 | 1 => slices.into_iter().flat_map(Slice::parts).map(|part| vec![part]).collect(),
@@ -88,8 +86,7 @@ fn parts(slices: VecDeque<Slice>) -> VecDeque<Vec<Slice>> {
     }
 }
 
-/// The next part of the body, and the rest of the export. `None` at the end of the body. After the totals or an error, the rest
-/// is `None`.
+/// The next part of the body, and the rest of the export. The rest is `None` after the totals or an error.
 async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
     let (mut reader, mut unsent) = state?;
     let part = match unsent.pop_front() {
@@ -124,7 +121,7 @@ fn lines(part: &[Slice]) -> String {
     part.iter().map(Slice::lines).collect()
 }
 
-/// The texts of the selectors. There must be at least one.
+/// The texts of the selectors, at least one.
 pub(super) fn selectors(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts = series::texts(params)?;
     if texts.is_empty() {
@@ -142,7 +139,7 @@ pub(super) fn is_all(params: &Params) -> Result<bool, ApiError> {
     Ok(is_all)
 }
 
-/// The series that at least one selector accepts: of samples, of entries, or of both. Without selectors all series.
+/// The series of samples or entries that at least one selector accepts. Without selectors all series.
 pub(super) async fn find(
     app: &App,
     access: &Access,
@@ -173,7 +170,7 @@ pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {
     }
 }
 
-/// An item of a checksum request: a series and a time range. Both ends are in ns, as text.
+/// An item of a checksum request. `start` and `end` are in ns, as text.
 #[derive(Deserialize)]
 struct Question {
     metric: BTreeMap<String, String>,

@@ -2,7 +2,7 @@
 //! requests, and adds security headers.
 //!
 //! A request counts as running from the end of its body (`admission.rs`) until its response begins. The time limit covers the
-//! reception of the body and the handler. While the response is sent, it counts against the memory budget of `answers.rs`. If
+//! reception of the body and the handler. A response that is being sent counts against the memory budget of `answers.rs`. If
 //! the client does not read the response, `paced.rs` ends the connection.
 
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use super::origin::Reach;
 use super::{admission, compress};
 use crate::access::Access;
 
-/// The page may load and run files of this server only, and connect to it only. The policy has no exceptions: the chart
-/// library places its canvas through the CSSOM, which the policy does not restrict.
+/// The page may load files only from this server, and connect only to this server. The chart library places its canvas through
+/// the CSSOM, which the policy does not restrict.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
@@ -48,7 +48,7 @@ pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next
     response
 }
 
-/// Checks the origin of a request, then its credentials. The handler finds the access in the extensions.
+/// The handler finds the access in the extensions of the request.
 fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<Access>, ApiError> {
     app.names.check(Reach::of(visit.route), request.method(), request.headers())?;
     let access = visit.enter(&app.gate, request.headers(), request.uri())?;
@@ -59,7 +59,7 @@ fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<
 }
 
 async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
-    // A busy server must answer health checks, too.
+    // A busy server must also answer health checks.
     let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
     if !is_let_in && request.extensions().get::<Reserve>().is_some() {
         let message = format!("{} connections are open and busy", app.config.connections_max);
@@ -80,7 +80,6 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
     answer.unwrap_or_else(|_| Err(ApiError::timeout(limit.as_secs()))).unwrap_or_else(ApiError::into_response)
 }
 
-/// Closes the connection after the response.
 fn last(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -92,8 +91,8 @@ fn set_security_headers(response: &mut Response) {
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        // With this policy the page sends its `Referer` to this server. `origin.rs` needs it if a browser sends no other
-        // header.
+        // With this policy the page sends its `Referer` to this server. `origin.rs` needs the `Referer` if a browser sends no
+        // other header.
         (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in always {

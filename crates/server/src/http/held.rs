@@ -1,6 +1,6 @@
 //! A response body that holds a value until its last byte is sent, or until it is dropped.
 //!
-//! hyper takes a whole body at once, and drops it before the client has read its bytes. So the bytes hold the value, too.
+//! hyper takes a whole body at once, and drops it before the client has read its bytes. So the bytes also hold the value.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ struct Held<T> {
     held: Arc<T>,
 }
 
-/// Bytes of a body, with its value.
 struct Part<T> {
     bytes: Bytes,
     #[expect(dead_code, reason = "only its drop has an effect")]
@@ -28,7 +27,6 @@ impl<T> AsRef<[u8]> for Part<T> {
     }
 }
 
-/// Returns the response with a body that holds `held` until its bytes are dropped.
 pub fn hold<T: Send + Sync + 'static>(response: Response, held: T) -> Response {
     response.map(|body| Body::new(Held { body, held: Arc::new(held) }))
 }

@@ -1,7 +1,7 @@
 //! `POST /api/v1/import`: takes numbered frames, so that repeated frames are stored once. `tacho import` uses it.
 //!
-//! Path of one record: `crates/cli/src/command/import/frames.rs` encodes it, `tacho_ingest::wire` decodes it, the store keeps
-//! it. The response is sent when all records of the body are on disk.
+//! Path of one record: `crates/cli/src/command/import/frames.rs` encodes the record, `tacho_ingest::wire` decodes it, the store
+//! keeps it. The response is sent when all records of the body are on disk.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ use crate::decoding::batch_bytes;
 use crate::received::Received;
 
 const PROTOCOL: &str = "import";
-/// Position of the type byte in a frame.
 const TYPE_AT: usize = 4;
 /// The answer to a body that does not begin with HELLO, such as a file of another format.
 const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
@@ -61,13 +60,16 @@ async fn import(
     let writer = app.writer(&access);
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
+    let mut refuse = |records| {
+        app.metrics.records_refused.with([PROTOCOL]).add(records);
+        refused_records += records;
+    };
     let mut sequence = Sequence::new(writer.session_acked(session));
     for data in frames {
-        // A repeated frame is not an error here. The store detects it below.
+        // A repeated frame is no error: the store detects it below.
         sequence.take(data.seq)?;
         seq = data.seq;
-        app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
-        refused_records += data.rejects.count;
+        let rejected = data.rejects.count;
         let received = Received::of(&data.batch, std::iter::repeat(1));
         let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
         match written {
@@ -76,13 +78,15 @@ async fn import(
                 app.metrics.sender_waits.with([PROTOCOL]).add(1);
                 return Err(over_rate(seconds));
             }
-            Written::Appended(Appended::Stored) => received.add_to(&app.metrics),
+            Written::Appended(Appended::Stored) => {
+                received.add_to(&app.metrics);
+                refuse(rejected);
+            }
+            // The store has counted its records when they arrived first.
             Written::Appended(Appended::Repeated) => repeated += 1,
             Written::Appended(Appended::Partly(refused_part)) => {
                 received.without(&refused_part).add_to(&app.metrics);
-                let records: usize = refused_part.records.iter().sum();
-                app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
-                refused_records += records as u64;
+                refuse(rejected + refused_part.records.iter().sum::<usize>() as u64);
                 let reasons = refused_part.named.into_iter().map(|series| series.reason);
                 refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
             }
@@ -115,8 +119,7 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame. A text does not have the byte 1, the type of HELLO, at the position of the
-/// frame type.
+/// Whether the body may begin with a HELLO frame. A text does not have the byte 1, the type of HELLO, at this position.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }

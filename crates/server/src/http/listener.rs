@@ -28,18 +28,16 @@ use crate::tls::{self, Opened, Tls};
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Timeout for requests that are running at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Limit on the buffer of one connection, bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Number of reserved connections, which are accepted above the limit while all others are busy. On them, only health checks
-/// and `/metrics` are served. Other requests get 503.
+/// Number of reserved connections. They are accepted above the limit while all others are busy, and serve only health checks
+/// and `/metrics`. Other requests get 503.
 const RESERVE_MAX: usize = 32;
 
-/// Marks a request that came on a reserved connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve;
 
-/// Serves until `shutdown`, then waits for running requests. `write_time_max` is the limit on blocked writes of `paced.rs`.
+/// Serves until `shutdown`, then waits for running requests. `write_time_max` is `time_max` of `paced.rs`.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<Arc<Tls>>),
     router: Router,
@@ -91,7 +89,6 @@ pub async fn serve(
         tokio::spawn(async move {
             tokio::select! {
                 ended = connection => if let Err(error) = ended {
-                    // An error of one connection concerns only that peer.
                     tracing::debug!(listener = "http", %error, "connection ended");
                 },
                 () = seat.evicted() => tracing::debug!(listener = "http", "idle connection closed for a new one"),
@@ -101,7 +98,7 @@ pub async fn serve(
     }
     drop(listener);
     if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
-        tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "requests still running are cut off");
+        tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "running requests were cut off");
     }
 }
 
@@ -126,8 +123,7 @@ pub async fn serve_stream(router: Router, stream: tls::Socket, write_time_max: D
 const NEEDS_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
      Connection: close\r\n\r\nthis port requires TLS: use https://\n";
 
-/// Wraps the router so that the connection counts as busy from the head of a request to the end of its
-/// response.
+/// The connection counts as busy from the head of a request to the end of its response.
 fn seated(
     router: Router,
     seat: Arc<Seat>,
@@ -145,7 +141,6 @@ fn seated(
     })
 }
 
-/// Counts a connection while it is open.
 struct Open(Gauge);
 
 impl Open {

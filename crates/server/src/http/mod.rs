@@ -48,7 +48,6 @@ pub use listener::serve;
 pub use listener::serve_stream;
 use route::Route;
 
-/// All routes, with what each needs.
 pub fn routes() -> Vec<Route> {
     let modules = [
         status::routes(),

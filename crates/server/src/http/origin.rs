@@ -18,17 +18,16 @@ use axum::http::{HeaderMap, Method, header};
 
 use super::error::ApiError;
 
-/// The content type of JSON, in lower case.
 pub const APPLICATION_JSON: &[u8] = b"application/json";
 
 /// Classes of routes by the origins that may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Routes that only show that the server is running. They are allowed from all origins.
+    /// Health checks: allowed from all origins.
     Health,
-    /// The page, its files, and unknown paths. They are also allowed when the user follows a link of another site.
+    /// The page, its files, and unknown paths: also allowed when the user follows a link of another site.
     Page,
-    /// Routes that are expensive, or read or change data. They are not allowed from other origins.
+    /// Routes that are expensive, or read or change data: not allowed from other origins.
     Data,
 }
 
@@ -42,10 +41,9 @@ impl Reach {
     }
 }
 
-/// The host names that this server accepts.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// Names in lower case.
+    /// In lower case.
     known: Vec<String>,
     loopback: bool,
 }
@@ -136,7 +134,7 @@ mod tests {
         let pair = |(name, value): &(&str, &str)| {
             (HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap())
         };
-        // Appends, so that a name may be repeated.
+        // A name may be repeated.
         let mut all = HeaderMap::new();
         pairs.iter().map(pair).for_each(|(name, value)| _ = all.append(name, value));
         all

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes that the socket must accept in each `time_max` of blocked writes. It accepts more only if the peer reads.
+/// Bytes that the socket must accept in each `time_max` of blocked writes. The socket accepts more bytes only if the peer
+/// reads.
 const BYTES_MIN: usize = 64 << 10;
 
 /// Limit on the time of one blocked write.
@@ -23,7 +24,7 @@ pub struct Paced<S> {
     time_max: Duration,
     /// Time during which writes were blocked since `taken` was last reset. Does not include the current block.
     blocked: Duration,
-    /// The current block of a write: its start, and the timer that ends it.
+    /// The start of the current block of a write, and the timer that ends it.
     block: Option<(Instant, Pin<Box<Sleep>>)>,
     /// Bytes that the socket has accepted since `blocked` was set to 0. Reset at `BYTES_MIN`.
     taken: usize,
@@ -31,7 +32,6 @@ pub struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    /// `on_cut` is called when the peer was too slow.
     pub fn new(socket: S, time_max: Duration, on_cut: impl Fn() + Send + Sync + 'static) -> Self {
         Self { socket, time_max, blocked: Duration::ZERO, block: None, taken: 0, on_cut: Box::new(on_cut) }
     }

@@ -8,7 +8,6 @@ use axum::routing::get;
 use super::error::ApiError;
 use super::route::{Need, Route};
 
-/// One embedded file.
 struct File {
     /// Path below `ui/dist`, for example `assets/index-4f2a.js`.
     path: &'static str,
@@ -34,7 +33,6 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Whether there is a file at this path.
 pub fn has(path: &str) -> bool {
     let path = path.trim_start_matches('/');
     FILES.binary_search_by(|file| file.path.cmp(path)).is_ok()

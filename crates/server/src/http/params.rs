@@ -15,7 +15,7 @@ const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
 /// empty parameter takes 2 bytes of the request, but 60 bytes of memory.
 const PARAMETERS_MAX: usize = 2_048;
 
-/// All parameters in order; names may repeat.
+/// All parameters in order. Names may repeat.
 pub struct Params(Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -41,7 +41,6 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     }
 }
 
-/// Refuses too many parameters before parsing them.
 fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
     let count = before + encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).count();
     if count > PARAMETERS_MAX {
@@ -52,7 +51,7 @@ fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
 }
 
 impl Params {
-    /// Reads the query string only, for requests whose body is not a form.
+    /// Reads only the query string, for requests whose body is not a form.
     pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
         check_count(0, uri.query().unwrap_or_default().as_bytes())?;
         let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
@@ -67,8 +66,7 @@ impl Params {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// Checks the parameters of a request in which parameters narrow a selection. A misspelt or empty parameter would select
-    /// everything.
+    /// For requests whose parameters narrow a selection. A misspelt or empty parameter would select everything.
     ///
     /// # Errors
     /// When a parameter is not among `known`, or is empty.
@@ -115,7 +113,7 @@ impl Params {
         self.parse(name, "a whole number from 0", |text| text.parse().ok())
     }
 
-    /// Parses a value with `read`. `what` describes the expected value in the error.
+    /// `what` describes the expected value in the error.
     pub fn parse<T>(
         &self,
         name: &'static str,
@@ -129,7 +127,7 @@ impl Params {
         }
     }
 
-    /// The range of `start` and `end`. `end` is `now` by default, `start` is one hour before `end`.
+    /// `end` is `now` by default, `start` one hour before `end`.
     pub fn range(&self, now: Timestamp) -> Result<TimeRange, ApiError> {
         let end = self.time("end")?.unwrap_or(now);
         let start = self.time("start")?.unwrap_or_else(|| end.saturating_sub(RANGE_DEFAULT_NS));

@@ -32,16 +32,12 @@ pub fn routes() -> Vec<Route> {
     vec![Route::new("/api/v1/probes", Need::Read, get(list).post(add).delete(remove)).change(Need::Admin)]
 }
 
-/// Results of the connected agents for one rule.
 #[derive(Clone, Copy, Default)]
 struct Tally {
-    /// Number of agents to which the rule was sent.
     told: u64,
-    /// Number of agents that have reported a result for the rule.
     answered: u64,
-    /// Number of methods that the rule decides, over all these agents.
+    /// Number of methods that the rule decides, over all agents that have reported a result.
     matched: u64,
-    /// Number of agents that cannot apply the rule.
     faults: u64,
 }
 
@@ -83,7 +79,7 @@ fn rules(app: &App, access: &Access) -> Json<Value> {
     Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } }))
 }
 
-/// Takes `state`, `pattern`, `service`, `instance` and `keep` as parameters, as a form, or as a JSON object.
+/// Takes `state`, `pattern`, `service`, `instance` and `keep` as parameters, form or JSON object.
 async fn add(State(app): State<Arc<App>>, _: Whole, request: Request) -> Result<Response, ApiError> {
     let wanted = Wish::read(request, app.decoding.body()).await?.check()?;
     let Added { rule, replaced, agents, deaf } = app.control.add(wanted, app.clock.now()).await?;

@@ -28,7 +28,7 @@ async fn records(State(app): State<Arc<App>>, access: Access, params: Params) ->
 
 fn listed(app: &App, access: &Access, params: &Params) -> Json<Value> {
     let (forms, refused) = app.record_types.list();
-    // A confined token sees only the types that have a record which the token may read.
+    // A confined token sees only the types of records that it may read.
     let store = app.view(access);
     let is_shown = |form: &Form| {
         access.confinement().is_none() || {

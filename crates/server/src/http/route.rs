@@ -1,4 +1,4 @@
-//! The table of routes: path, what a request needs, handler. [`Route::new`] takes the need, so that no route lacks one.
+//! The table of routes: path, need of a request, handler. [`Route::new`] takes the need, so that no route lacks a need.
 //!
 //! This file and `app.rs` use each other: handlers get the [`App`], which has the needs of all routes.
 
@@ -14,21 +14,18 @@ use super::app::App;
 /// What a request needs to reach a handler, if the server has tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing: health checks, the page and its login.
+    /// Health checks, the page and its login.
     Nothing,
-    /// A valid token of any role.
+    /// A token of any role.
     Token,
-    /// The role `write`.
     Write,
     /// The role `read`. Answers are confined to the series of the token.
     Read,
     /// The role `read`, and a token without a selector, because the answer is about the whole store.
     ReadWhole,
-    /// The role `admin`.
     Admin,
 }
 
-/// A path and its handlers.
 pub struct Route {
     pub path: &'static str,
     /// Need of GET and HEAD, and need of the other methods.
@@ -48,7 +45,6 @@ impl Route {
     }
 }
 
-/// The needs of all routes, by path.
 pub struct Needs(HashMap<&'static str, (Need, Need)>);
 
 impl Needs {
@@ -56,7 +52,7 @@ impl Needs {
         Self(routes.iter().map(|route| (route.path, route.needs)).collect())
     }
 
-    /// What a request with this method needs. `path` is the path in the table, with placeholders. `None` if no route has it.
+    /// `path` is the path in the table, with placeholders. `None` if no route has this path.
     pub fn get(&self, path: &str, method: &Method) -> Option<Need> {
         let (read, change) = self.0.get(path)?;
         Some(if is_reading(method) { *read } else { *change })

@@ -25,7 +25,6 @@ pub fn routes() -> Vec<Route> {
     vec![Route::new("/api/session", Need::Token, methods).change(Need::Nothing)]
 }
 
-/// The body of a login.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Login {
@@ -51,8 +50,8 @@ fn shown(access: &Access, session_expires: Option<Timestamp>) -> Json<Value> {
     Json(json!({ "status": "success", "data": data }))
 }
 
-/// Begins a session with the token in the body; a cookie is not enough. A page of another origin cannot send a login, because it
-/// cannot send JSON, and because `origin.rs` refuses its requests.
+/// Begins a session with the token in the body. A page of another origin cannot send a login, because it cannot send JSON, and
+/// because `origin.rs` refuses its requests.
 async fn begin(
     State(app): State<Arc<App>>,
     Address(address): Address,

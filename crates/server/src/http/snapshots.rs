@@ -24,7 +24,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Makes a snapshot. The work runs to its end, even if the client disconnects: the snapshot is then removed when its lease ends.
+/// Runs to its end, even if the client disconnects. The snapshot is then removed when its lease ends.
 async fn create(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     params.only(&[])?;
     let snapshots = app.snapshots.clone();

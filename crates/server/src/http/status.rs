@@ -1,5 +1,4 @@
-//! Liveness, readiness, metrics, status, content and flush: `/healthz`, `/readyz`, `/metrics`, `/api/status`, `/api/inspect`,
-//! `/api/flush`.
+//! `/healthz`, `/readyz`, `/metrics`, `/api/status`, `/api/inspect` and `/api/flush`.
 
 use std::sync::Arc;
 
@@ -22,7 +21,6 @@ use crate::access::{Access, Whole};
 use crate::inspect::{self, Report};
 use crate::metrics::text;
 
-/// Default number of series in `/api/inspect`.
 const SERIES_DEFAULT: usize = 100;
 
 pub fn routes() -> Vec<Route> {
@@ -36,7 +34,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// If the server can take requests, the first line of the answer is `ready`. The further lines are warnings.
+/// If the server can take requests, the first line of the answer is `ready`, and the other lines are warnings.
 async fn readyz(State(app): State<Arc<App>>) -> Result<String, ApiError> {
     app.gate.ready().map_err(|cause| ApiError::unavailable(cause, 10))?;
     app.ready()?;
@@ -98,7 +96,7 @@ fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
     pairs.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Flushes all records into the driver, so that their stored size can be measured.
+/// Afterwards the stored size of all records can be measured.
 async fn flush(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, ApiError> {
     app.whole(&whole).flush().await?;
     Ok(StatusCode::NO_CONTENT)

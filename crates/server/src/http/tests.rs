@@ -61,8 +61,7 @@ impl Busy {
         Self { app, _directory: directory }
     }
 
-    /// Sends a request, and returns when the request waits for the permit: a waiting request holds a handle of the
-    /// semaphore.
+    /// Returns when the request waits for the permit. A waiting request holds a handle of the semaphore.
     async fn ask_until_it_waits(&self, path: &str) -> JoinHandle<Answered> {
         let handles = Arc::strong_count(&self.app.heavy);
         let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
@@ -77,7 +76,7 @@ impl Busy {
         self.app.heavy.clone().try_acquire_owned().expect("the permit is free")
     }
 
-    /// Numbers of free permits: for heavy requests, for queries, for analyses.
+    /// Free permits of heavy requests, queries and analyses.
     fn free(&self) -> [usize; 3] {
         [&self.app.heavy, &self.app.queries, &self.app.analyses].map(|permits| permits.available_permits())
     }
@@ -104,7 +103,6 @@ fn samples() -> Batch {
     Batch { samples: (0..SERIES).map(series).collect(), ..Batch::default() }
 }
 
-/// A batch with one call at 1 s.
 fn executions() -> Batch {
     let labels = Labels::new([("__name__", "executions"), ("service", "shop"), ("host", "a")]).unwrap();
     let event = |delta, kind| Event { delta, kind };

@@ -13,17 +13,15 @@ use crate::metrics::registry::{Counter, Gauge};
 
 pub type Turn = OwnedSemaphorePermit;
 
-/// Waits for a permit.
 pub async fn turn(turns: &Arc<Semaphore>) -> Result<Turn, ApiError> {
     turns.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))
 }
 
-/// Runs `work` on a blocking thread.
 pub async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("work ended: {e}")))
 }
 
-/// Cancels the work of a query when dropped before the query is answered.
+/// Cancels the work of a query if dropped before the query is answered.
 pub struct Asked {
     pub cancel: Cancel,
     cancelled: Counter,
@@ -43,7 +41,7 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
-            // The cancellation is counted here, because the work may end before it checks whether it is cancelled.
+            // The cancellation is counted here, because the work may end before it checks for cancellation.
             self.cancelled.add(1);
             self.cancel.cancel();
         }
@@ -67,7 +65,6 @@ pub async fn watched<T: Send + 'static, H: Send + 'static>(
     done?
 }
 
-/// Counts work while it runs.
 pub struct Running(Gauge);
 
 impl Running {
@@ -92,7 +89,6 @@ mod tests {
         Asked::new(cancelled.with([]))
     }
 
-    /// Works until it is cancelled.
     fn work(begun: tokio::sync::oneshot::Sender<()>) -> impl FnOnce(&Cancel) -> Result<(), ApiError> {
         move |cancel| {
             begun.send(()).unwrap();

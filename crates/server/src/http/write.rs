@@ -1,8 +1,7 @@
 //! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
-//! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The response 204 is sent when the batch is on disk. If records are refused, the error names the first few, and the valid
-//! records of the request are stored.
+//! Step before: `admission.rs` reads the body. Step after: `crates/store/src/store.rs`. The response 204 is sent when the batch
+//! is on disk. If records are refused, the error names the first few, and the valid records of the request are stored.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -126,18 +125,16 @@ pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
 /// Lengths of runs of sample series, in the order of the batch. The series of a run have equal labels except for the name.
 type Runs = Vec<usize>;
 
-/// The records of a body.
 struct Records<R> {
     batch: Batch,
     /// Samples of series that the store knows, without labels.
     known: KnownSamples,
-    /// The spelling of each series of samples of the batch, or nothing.
+    /// The spelling of each sample series of the batch, or nothing.
     spellings: Vec<Spelling>,
     runs: Runs,
     rejects: Rejects<R>,
 }
 
-/// A decoded body.
 struct Decoded<R> {
     batch: Batch,
     known: KnownSamples,
@@ -154,7 +151,7 @@ struct Decoded<R> {
 type Turn = (OwnedSemaphorePermit, Hold);
 
 /// Decompresses and decodes on a blocking thread, because this may take a tenth of a second. The permit is held until the
-/// result is dropped. If the client disconnects, it is held until the decoding has ended.
+/// result is dropped, and at least until the decoding has ended.
 async fn in_turn<R: Send + 'static>(
     (decoding, services): (&Decoding, &Arc<Services>),
     packed: Packed,
@@ -174,7 +171,6 @@ async fn in_turn<R: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
 
-/// Appends the batch, then reports the refused records.
 async fn keep<R: Display>(
     (app, access): (&App, &Access),
     protocol: &'static str,
@@ -214,13 +210,11 @@ async fn keep<R: Display>(
     Err(refusal_error(&rejects, &refused))
 }
 
-/// The answer to a token that has written too much.
 pub(super) fn over_rate(seconds: u64) -> ApiError {
     ApiError::too_many("the token has reached its limit of records per second").after(seconds)
 }
 
-/// The error for records that were refused while decoding, and for series that the store refused
-/// because of its limits.
+/// Combines the records that were refused while decoding, and the series that the store refused at its limits.
 fn refusal_error<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     let series = refusal::summaries(refused.named.iter().map(|series| series.reason.as_str()));
     let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();
@@ -281,6 +275,7 @@ mod tests {
         proceed.send(()).unwrap();
         assert!(next.await.is_ok());
     }
+
     #[tokio::test(start_paused = true)]
     async fn memory_is_reserved_for_the_decompressed_size_of_a_body() {
         // This budget suffices for the records of one message of 1 MiB.

@@ -1,7 +1,7 @@
-//! Appends decoded frames to the store in order. Several frames are appended and acknowledged together.
+//! Appends decoded frames to the store in order. Waiting frames are appended and acknowledged together.
 //!
 //! One append of a session runs at a time. Frames that arrive in the meantime form the next append. So no frame is stored
-//! before an earlier one is stored or refused, and an ACK covers all frames up to its number.
+//! before all earlier frames are stored or refused, and an ACK covers all frames up to its number.
 //!
 //! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/store.rs`.
 
@@ -24,15 +24,14 @@ use crate::shutdown::Shutdown;
 
 /// Limit on the decoded frames of one connection that wait for an append. The same limit applies to the frames of an append.
 pub(super) const FRAMES_IN_FLIGHT_MAX: usize = 32;
-/// Maximum pause between two attempts. A waiting client gets a WAIT frame after each attempt.
+/// Maximum pause between two attempts to append. The client gets a WAIT frame before each pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A decoded frame that is not yet on disk.
 pub(super) struct Pending {
     pub seq: u64,
-    /// The records. Empty for a repeated frame.
+    /// Empty for a repeated frame.
     pub batch: Batch,
-    /// The memory reserved for the records.
     pub room: FrameRoom,
 }
 
@@ -48,7 +47,6 @@ pub(super) struct Committer<'a> {
 }
 
 impl Committer<'_> {
-    /// Runs until the channel is closed and all frames are acknowledged.
     pub(super) async fn run(mut self, mut pending: mpsc::Receiver<Pending>) -> Result<(), Stop> {
         let mut frames = Vec::with_capacity(FRAMES_IN_FLIGHT_MAX);
         while pending.recv_many(&mut frames, FRAMES_IN_FLIGHT_MAX).await > 0 {
@@ -64,7 +62,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Appends a group as one batch. If the store refuses the batch, appends frame by frame to keep the valid frames.
+    /// Appends a group as one batch. If the store refuses the batch, appends each frame alone, so that the valid frames are
+    /// kept.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
         let error = match self.append(Arc::clone(&group.batch), group.numbers()).await? {
             Ok(refused) => return self.tell(group, refused).await,
@@ -91,8 +90,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Reports series that the store refused because of a limit, each with its frame. If many are refused, only the first of them
-    /// are reported. The records of the accepted series are kept.
+    /// Reports series that the store refused because of a limit, each with its frame. If many are refused, only the first of
+    /// them are reported.
     async fn tell(&self, group: &Group, refused: Refused) -> Result<(), Stop> {
         self.counts.refused(refused.records.iter().sum::<usize>() as u64);
         for series in refused.named {
@@ -103,7 +102,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Retries until the batch is on disk or refused. A storage failure ends the connection: the client keeps
+    /// Retries until the batch is on disk or refused. A storage failure ends the connection, and the client keeps
     /// unacknowledged frames.
     async fn append(
         &mut self,
@@ -145,7 +144,6 @@ impl Committer<'_> {
         }
     }
 
-    /// Sends WAIT to the client and pauses.
     async fn wait(&mut self, retry_after: Duration) -> Result<(), Stop> {
         self.counts.waited();
         let ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
@@ -159,7 +157,6 @@ impl Committer<'_> {
     }
 }
 
-/// Frames that are appended together.
 struct Group {
     batch: Arc<Batch>,
     frames: Vec<Member>,
@@ -167,7 +164,7 @@ struct Group {
     _rooms: Vec<FrameRoom>,
 }
 
-/// A frame of a group: its number, and the end of its records in the group's lists of samples, entries and executions.
+/// `ends` are the ends of the frame's records in the group's lists of samples, entries and executions.
 struct Member {
     seq: u64,
     ends: [usize; 3],
@@ -202,7 +199,6 @@ impl Group {
         numbers
     }
 
-    /// One frame of the group as a batch of its own.
     fn alone(&self, position: usize) -> Self {
         let before = position.checked_sub(1).and_then(|before| self.frames.get(before));
         let [samples, entries, executions] = before.map_or([0; 3], |member| member.ends);
@@ -216,7 +212,6 @@ impl Group {
         Self { batch: Arc::new(batch), frames: vec![Member { seq, ends }], _rooms: Vec::new() }
     }
 
-    /// The frame that contains a series of the batch.
     fn seq_of(&self, kind: Kind, position: usize) -> u64 {
         let found = self.frames.iter().find(|frame| position < frame.ends[kind as usize - 1]);
         found.map_or(0, |frame| frame.seq)
@@ -232,7 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_has_the_numbers_of_its_frames_with_records() {
-        let rooms = Frames::new(1 << 30); // enough for all frames at once
+        let rooms = Frames::new(1 << 30);
         let labels = Arc::new(Labels::new([(NAME, "m")]).unwrap());
         for (frames, expect) in [
             (&[(3, false), (4, false), (5, true), (6, true), (7, false)][..], (5, 6)),

@@ -123,7 +123,7 @@ async fn converse(
     tokio::select! {
         biased;
         // The frames that were read are stored and acknowledged before the server sends its last frame. If the store is full or
-        // fails, some are not, and the client keeps them.
+        // fails, the client keeps the frames that are not stored.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,
     }
@@ -151,7 +151,6 @@ async fn greet(incoming: &mut Incoming<'_>) -> Result<Hello, Stop> {
     }
 }
 
-/// Reads the frames of a session after its greeting.
 struct Listener<'a> {
     native: &'a Native,
     claim: &'a Claim<'a>,
@@ -160,13 +159,11 @@ struct Listener<'a> {
     outgoing: &'a Outgoing,
     session: Session,
     sequence: Sequence,
-    /// The memory reserved for the dictionary.
     dictionary: Option<OwnedSemaphorePermit>,
     pending: mpsc::Sender<Pending>,
 }
 
 impl Listener<'_> {
-    /// Reads until the peer sends BYE, disconnects, or violates the protocol.
     async fn run(mut self, incoming: &mut Incoming<'_>) -> Result<(), Stop> {
         loop {
             incoming.wait().await?;
@@ -185,7 +182,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Adds definitions. Before the next frame is read, record types among them are on disk, or the failure is logged.
+    /// Adds definitions. Their record types are on disk before the next frame is read, or the failure is logged.
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
         let types = self.session.take_record_types();

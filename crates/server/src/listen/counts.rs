@@ -1,4 +1,4 @@
-//! The metrics of one session. Their counters are looked up once per connection.
+//! The metrics of one session. The counters are looked up once per connection.
 
 use tacho_ingest::wire::Ping;
 use tacho_model::Kind;
@@ -6,7 +6,6 @@ use tacho_model::Kind;
 use crate::metrics::Metrics;
 use crate::metrics::registry::Counter;
 
-/// Value of the label `protocol`.
 const PROTOCOL: &str = "native";
 
 pub(super) struct Counts {
@@ -34,7 +33,7 @@ impl Counts {
         self.received.iter().zip(counts).for_each(|(counter, count)| counter.add(count as u64));
     }
 
-    /// Adds the records that an agent dropped since its last report.
+    /// `added` are the records that the agent dropped since its last report.
     pub(super) fn dropped(&self, added: Ping) {
         self.dropped.add(added.executions_dropped);
         self.dropped.add(added.samples_dropped);

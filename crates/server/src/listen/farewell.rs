@@ -1,4 +1,4 @@
-//! Why a connection ends. The last frame reports a [`Farewell`] to the peer.
+//! Reasons for the end of a connection. The last frame to the peer reports a [`Farewell`].
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
@@ -7,7 +7,6 @@ use super::http_request;
 use super::incoming::Ended;
 use super::outgoing::Gone;
 
-/// Why the server ends a connection.
 #[derive(Debug)]
 pub(super) struct Farewell {
     pub code: ErrorCode,
@@ -35,7 +34,6 @@ impl Farewell {
         ServerFrame::error(self.code, self.message.as_str())
     }
 
-    /// The reason as a label value of the metric.
     pub(super) const fn reason(&self) -> &'static str {
         match self.code {
             ErrorCode::Damaged => "damaged",
@@ -55,7 +53,6 @@ impl Farewell {
     }
 }
 
-/// Why a connection ends.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The peer has disconnected or was silent. No last frame is sent.

@@ -13,8 +13,7 @@ use crate::access::{Access, Counted, Gate, Reason, Refusal};
 /// Returns the access of the client. Until the second value is dropped, the session counts toward the token's limit on sessions.
 ///
 /// # Errors
-/// The last frame for a client that the gate does not let in, whose token does not permit it to send, or whose token has too many
-/// sessions.
+/// The last frame for a client that the gate refuses, or whose token does not permit sending or has too many sessions.
 pub(super) fn enter(
     gate: &Gate,
     hello: &Hello,

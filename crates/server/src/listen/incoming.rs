@@ -11,17 +11,15 @@ use super::large::{LargeFrames, Turn};
 use super::patience::Patience;
 use crate::tls::Socket;
 
-/// Bytes of one read.
 const READ_BYTES: usize = 32 << 10;
 /// Limit on the bytes that every connection may buffer. A connection needs one of a few permits (`large.rs`) to buffer a larger
 /// frame.
 const SMALL_BYTES_MAX: usize = 256 << 10;
-/// Limits on the time and bytes for reading the peer's data after the last frame was sent. Closing a socket with unread bytes
-/// resets the connection, and the peer might not get the last frame.
+/// After the last frame was sent, the peer's data is read up to these limits. Closing a socket with unread bytes resets the
+/// connection, and the peer might not get the last frame.
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Why no more frames can be read.
 #[derive(Debug)]
 pub(super) enum Ended {
     /// The peer closed the connection, or the connection failed.
@@ -56,7 +54,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Waits until a complete frame has arrived. [`Self::frame`] returns it. Cancel-safe.
+    /// Waits for a complete frame, which [`Self::frame`] then returns. Cancel-safe.
     pub(super) async fn wait(&mut self) -> Result<(), Ended> {
         while !self.decoder.is_whole().map_err(Ended::Damaged)? {
             self.read().await?;
@@ -64,7 +62,6 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// Returns the complete frame. Call it after [`Self::wait`].
     pub(super) fn frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
         self.frame_began = None;
         self.large = None;
@@ -105,7 +102,6 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Timeout for the next bytes.
     fn next_patience(&mut self) -> Result<Duration, Ended> {
         if self.decoder.gathered() == 0 {
             self.frame_began = None;
@@ -117,7 +113,6 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Discards bytes that the peer sends after the server has sent its last frame.
     pub(super) async fn discard_rest(mut self) {
         let discard = async {
             let mut bytes = 0;
@@ -128,7 +123,7 @@ impl<'a> Incoming<'a> {
                 }
             }
         };
-        // The result does not matter, because the connection is closed next.
+        // The connection is closed next, so the result does not matter.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, discard).await;
     }
 }

@@ -1,5 +1,5 @@
-//! Permits for frames that are too large for the buffer that every connection has. A connection whose large frame stalls is
-//! closed if others wait for its permit, a [`Turn`].
+//! A connection needs a [`Turn`], a permit, to buffer a frame larger than `incoming::SMALL_BYTES_MAX`. A connection whose frame
+//! stalls while another connection waits for a turn is closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,22 +9,19 @@ use tokio::time::Instant;
 
 use crate::metrics::registry::Counter;
 
-/// Time limit for each `PROGRESS_BYTES` of a large frame. A frame that exceeds it loses its turn as soon as another connection
-/// waits for one. Without this limit, sixteen stalled frames would keep all turns.
+/// Time limit for each `PROGRESS_BYTES` of a large frame. A slower frame loses its turn as soon as another connection waits for
+/// a turn. Without this limit, sixteen stalled frames would keep all turns.
 const TURN_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_BYTES: usize = 256 << 10;
 
-/// The turns of one listener.
 pub(super) struct LargeFrames {
     turns: Semaphore,
     waiting: AtomicUsize,
-    /// Notified when a connection begins to wait.
     came: Notify,
-    /// Number of connections that lost their turn.
     slow: Counter,
 }
 
-/// The turn of one connection. Dropping it ends the turn.
+/// Dropping it ends the turn.
 pub(super) struct Turn<'a> {
     _permit: SemaphorePermit<'a>,
     since: Instant,
@@ -33,7 +30,6 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Counts received bytes of the frame.
     pub(super) fn progress(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes >= PROGRESS_BYTES {
@@ -70,7 +66,7 @@ impl LargeFrames {
         permit.ok().map(turn)
     }
 
-    /// Resolves when the frame makes too little progress and another connection waits.
+    /// Resolves when the frame makes too little progress while another connection waits.
     pub(super) async fn lost(&self, turn: &Turn<'_>) {
         tokio::time::sleep_until(turn.since + TURN_TIME).await;
         loop {

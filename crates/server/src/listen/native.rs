@@ -83,14 +83,14 @@ pub async fn serve(
     }
 }
 
-/// Serves one connection over any byte stream, such as the network of a simulation, until it ends.
+/// Serves one connection over any byte stream, such as the network of a simulation.
 pub async fn serve_stream(native: &Native, socket: Socket, peer: IpAddr, shutdown: Shutdown) {
     if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
         connection::run(native, (socket, peer), &Arc::new(seat), shutdown).await;
     }
 }
 
-/// The answer to a peer without TLS on a port with TLS: a client of HTTP, or an agent.
+/// The answer to a client of HTTP, or an agent, without TLS on a port with TLS.
 async fn answer_without_tls(stream: &mut Socket, native: &Native) -> Vec<u8> {
     let mut first = [0; 4];
     let read = tokio::time::timeout(FIRST_BYTES_TIME_MAX, stream.read_exact(&mut first)).await;
@@ -102,13 +102,12 @@ async fn answer_without_tls(stream: &mut Socket, native: &Native) -> Vec<u8> {
     bytes
 }
 
-/// Refuses a connection over the limit, without waiting for the peer.
 fn refuse(stream: TcpStream, connections_max: usize) {
     let mut bytes = Vec::new();
-    let message = format!("{connections_max} connections are open, the limit");
+    let message = format!("{connections_max} connections are open, which is the limit");
     ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);
     if let Ok(mut stream) = stream.into_std() {
-        // The buffer of a new socket is large enough for one frame. If the write fails, the peer only sees a closed connection.
+        // One frame fits into the buffer of a new socket. If the write fails, the peer only sees a closed connection.
         let _ = stream.write(&bytes);
     }
 }

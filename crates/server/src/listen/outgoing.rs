@@ -8,16 +8,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::tls::Socket;
 
-/// Limit on the messages that are queued while earlier ones are being written. Above it, senders wait.
+/// Limit on the queued messages. Above it, senders wait.
 const FRAMES_MAX: usize = 64;
-/// Limit on the buffer that a connection keeps between writes. Only long lists of rules need more, and they are rare.
+/// Limit on the buffer that a connection keeps between writes. Only long lists of rules, which are rare, need more.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 /// The sending end, cheap to clone. When all clones are dropped, the connection is closed for writing.
 #[derive(Clone)]
 pub(super) struct Outgoing(mpsc::Sender<Queued>);
 
-/// A message to the peer.
 pub(super) enum Message {
     Frame(ServerFrame),
     /// Text for an HTTP client.
@@ -54,11 +53,11 @@ impl Outgoing {
         self.0.send(Queued { message: message.into(), written: None }).await.map_err(|_| Gone)
     }
 
-    /// The same as [`Self::send`], but waits until the frame is written to the socket or the socket has failed.
+    /// Returns when the frame is written to the socket, or the socket has failed.
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
         self.0.send(Queued { message: frame.into(), written: Some(sender) }).await.map_err(|_| Gone)?;
-        // No value is ever sent: this ends when the sender is dropped. If the socket has failed, the next frame fails.
+        // Ends when the sender is dropped, because no value is sent. If the socket has failed, the next frame fails.
         let _ = written.await;
         Ok(())
     }
@@ -69,8 +68,7 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until all senders are dropped, or until one write fails or takes longer than `patience`, because the peer does not
-/// read.
+/// Writes until all senders are dropped, or a write fails or takes longer than `patience`, because the peer does not read.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
     mut socket: WriteHalf<Socket>,
@@ -84,7 +82,7 @@ pub(super) async fn write(
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
-        // The memory is released before `written` is dropped: senders wait for this drop, and then release their share
+        // The memory is released before `written` is dropped, because senders wait for this drop and then release their share
         // of the memory budget.
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);

@@ -22,8 +22,7 @@ struct Table {
 
 #[derive(Default)]
 struct Session {
-    /// Notifies the connection of the session that a newer one exists. Has a receiver while the connection of the
-    /// session exists.
+    /// Notifies the connection that a newer connection of the session exists. Has a receiver while the connection exists.
     connection: Option<Arc<watch::Sender<bool>>>,
     reported: Ping,
     claim: u64,
@@ -35,7 +34,7 @@ impl Sessions {
     }
 
     /// Takes over the session. Stops an older connection and waits for its end. Then no append of the older connection is
-    /// running, and no more frames will arrive from it.
+    /// running.
     pub(super) async fn claim(&self, id: u128) -> Claim<'_> {
         loop {
             let older = match self.try_claim(id) {
@@ -108,7 +107,6 @@ impl Claim<'_> {
     }
 }
 
-/// Resolves when a newer connection claims the session.
 pub(super) struct Superseded(watch::Receiver<bool>);
 
 impl Superseded {

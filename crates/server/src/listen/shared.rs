@@ -1,4 +1,4 @@
-//! State shared by all connections of the native protocol: the store, sessions, and memory budgets.
+//! State that all connections of the native protocol share.
 
 use std::sync::Arc;
 
@@ -24,10 +24,8 @@ const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
 /// Limit on the number of connections that may concurrently buffer a frame larger than `incoming::SMALL_BYTES_MAX`.
 const LARGE_FRAMES_MAX: usize = 16;
-/// Memory limit for the dictionaries of all connections, bytes.
 const DICTIONARY_BYTES_MAX: usize = 256 << 20;
 
-/// Shared by all connections.
 pub struct Native {
     pub(super) store: Arc<Store>,
     pub(super) metrics: Arc<Metrics>,
@@ -71,18 +69,15 @@ impl Native {
         }
     }
 
-    /// A writer to the store with the rights of a client.
     pub(super) fn writer(&self, access: &Access) -> Writer {
         Writer::new(self.store.clone(), access.clone())
     }
 
-    /// Sets the record types to which the declarations of agents are added.
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }
     }
 
-    /// Sets the tokens that agents need.
     #[must_use]
     pub fn with_gate(self, gate: Arc<Gate>) -> Self {
         Self { gate, ..self }

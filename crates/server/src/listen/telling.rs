@@ -1,6 +1,7 @@
 //! Sends the current list of rules to an agent: after WELCOME, and when the rules have changed.
 //!
-//! Step before: `control/mod.rs` holds the rules. Step after: the agent applies them; `connection.rs` reads its response.
+//! Step before: `control/mod.rs` holds the rules. Step after: the agent applies the rules, and `connection.rs` reads its
+//! response.
 
 use tacho_ingest::wire::ServerFrame;
 use tacho_model::Clock;
@@ -12,12 +13,10 @@ use crate::control::Presence;
 
 /// Memory limit for the lists that are being sent, over all connections, bytes.
 const LISTS_BYTES_MAX: usize = 64 << 20;
-/// Bytes of one permit.
 const UNIT: usize = 1 << 10;
-/// Memory factor of a list: it exists as rules and as a frame, and the buffer of the frame may double.
+/// A list exists as rules and as a frame, and the buffer of the frame may double.
 const COPIES: usize = 4;
 
-/// Memory budget of the lists that are being sent.
 pub(super) struct Lists(Semaphore);
 
 impl Default for Lists {
@@ -34,8 +33,8 @@ impl Lists {
     }
 }
 
-/// Runs until it is dropped, or until a list cannot be sent, because the peer has disconnected or does not read. At most one
-/// list waits for the peer, no matter how often the rules change.
+/// Ends with an error when a list cannot be sent, because the peer has disconnected or does not read. At most one list waits
+/// for the peer, even if the rules change often.
 pub(super) async fn run(
     presence: &Presence<'_>,
     outgoing: &Outgoing,

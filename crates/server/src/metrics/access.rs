@@ -3,9 +3,8 @@
 use super::registry::{Collect, Counter, Family};
 
 pub struct AccessFigures {
-    /// Requests and parts of requests that were refused because of a token. `reason` is role, selector (a series or an agent
-    /// outside of the selector, or a request about all series), or the name of a limit: series, samples_per_second,
-    /// query_samples or sessions.
+    /// `reason` is role, selector (a series or an agent outside of the selector, or a request about all series), or the name of
+    /// a limit: series, samples_per_second, query_samples or sessions.
     pub refused: Family<Counter, 2>,
     /// `reason` is missing, unknown, expired, too-many (wrong tokens from this address), closed (the file of tokens cannot be
     /// used) or session (the cookie has no valid session).

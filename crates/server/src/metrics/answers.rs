@@ -3,9 +3,7 @@
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct AnswerFigures {
-    /// Memory of the answers that are being sent, except small ones.
     pub bytes: Family<Gauge, 0>,
-    /// Requests that were refused because this memory was used up.
     pub refused: Family<Counter, 0>,
 }
 

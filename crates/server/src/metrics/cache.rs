@@ -16,13 +16,13 @@ impl Default for CacheFigures {
             requests: Family::new(
                 "tacho_query_cache_requests_total",
                 ["result"],
-                "Range queries by the steps found in the cache: hit (all), partial, miss (none), bypass (not \
-                 looked for: cache=false, stats, or no cache).",
+                "Range queries by the steps found in the cache: hit (all), partial, miss (none), bypass (cache \
+                 not used).",
             ),
             not_kept: Family::new(
                 "tacho_query_cache_not_kept_total",
                 ["reason"],
-                "Range queries whose results were not kept: form (unknown on which samples they depend), notes (unreadable or \
+                "Range queries whose results were not kept: form (it is not known which samples they need), notes (unreadable or \
                  downsampled samples), size (more than a quarter of the cache).",
             ),
             evictions: Family::new(

@@ -6,7 +6,6 @@ pub struct ControlFigures {
     pub agents: Family<Gauge, 1>,
     /// Disconnected agents that were removed: after an hour, or at the limit on agents.
     pub agents_forgotten: Family<Counter, 0>,
-    /// `kept` is true or false.
     pub rules: Family<Gauge, 1>,
     pub sent: Family<Counter, 1>,
     /// `outcome` is taken, stale (a response to an older list or to no list, or from a superseded connection) or cut (a response

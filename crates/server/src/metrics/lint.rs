@@ -1,12 +1,12 @@
 //! Checks that names, types and help texts follow the rules of `promtool check metrics`.
 //!
-//! Rules: `util/promlint` of github.com/prometheus/client_golang. Checked over all families, and over the text of `/metrics`.
+//! Rules: `util/promlint` of github.com/prometheus/client_golang.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Metrics;
 
-/// Units that are not allowed in names: only base units in their usual form are (`seconds`, not `milliseconds` or `second`).
+/// Names may only have base units in their usual form: `seconds`, not `milliseconds` or `second`.
 const NOT_BASE_UNITS: [&str; 44] = [
     "milliseconds",
     "microseconds",
@@ -53,12 +53,11 @@ const NOT_BASE_UNITS: [&str; 44] = [
     "meter",
     "gram",
 ];
-/// Parts of names that are abbreviations of units.
 const ABBREVIATIONS: [&str; 16] =
     ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "kib", "mib"];
 const TYPES: [&str; 5] = ["counter", "gauge", "histogram", "summary", "untyped"];
 
-/// Checks one metric; returns its faults.
+/// Returns the faults of one metric.
 fn lint(name: &str, metric_type: &str, help: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('_').collect();
     let has = |list: &[&str]| parts.iter().find(|part| list.contains(part)).map(|part| (*part).to_owned());

@@ -18,26 +18,21 @@ mod upkeep;
 pub use cache::CacheFigures;
 use registry::{Collect, Counter, Family, Gauge, Histogram};
 
-/// All metrics of the server. A new metric is one field, one line in `default` and one in `families`.
+/// A new metric is a field, its value in `default`, and an element in `families`.
 pub struct Metrics {
-    /// Records that were stored on disk since the start of the server, without refused and repeated ones. `kind` is sample,
-    /// entry or execution (one per call).
+    /// `kind` is sample, entry or execution (one per call).
     pub records_received: Family<Counter, 2>,
-    /// Records that agents have reported as dropped, because a buffer was full or an error of the agent prevented the recording.
     pub records_dropped: Family<Counter, 1>,
-    /// Records refused by the server. `protocol` is native, remote-write, line or import.
+    /// `protocol` is native, remote-write, line or import.
     pub records_refused: Family<Counter, 1>,
     /// Bytes of the frames of agents after HELLO, and of HTTP bodies with records. Bodies in gzip are counted decompressed,
     /// others as received.
     pub received_bytes: Family<Counter, 1>,
     pub decoder_resets: Family<Counter, 0>,
     /// Number of temporary refusals (Retry-After or WAIT), for example because the memory for records or the disk was full.
-    /// Refusals because of the rate limit of a token count only with the native protocol.
     pub sender_waits: Family<Counter, 1>,
-    /// Open connections. `listener` is http or native.
+    /// `listener` is http or native.
     pub connections: Family<Gauge, 1>,
-    /// Connections refused or ended by the server, for example because of a protocol error, a timeout, a token or the limit on
-    /// connections.
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
@@ -156,7 +151,6 @@ impl Metrics {
             .collect()
     }
 
-    /// Copies the current figures of the store.
     pub fn read_store(&self, store: &tacho_store::Store) {
         let stats = store.stats();
         self.store.read(&stats, &store.driver_health());
@@ -164,7 +158,6 @@ impl Metrics {
         self.cache.changes_joined.with([]).raise_to(store.changes().joined());
     }
 
-    /// The whole text of `/metrics`.
     pub fn text(&self) -> String {
         text::render(self.families())
     }

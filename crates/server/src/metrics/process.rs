@@ -1,4 +1,4 @@
-//! Metrics of this process: its version, and from the operating system memory, processor time and open files.
+//! Metrics of this process: its version, and its memory, processor time and open files from the operating system.
 
 use std::fs;
 use std::time::Duration;

@@ -1,8 +1,7 @@
 //! Counters, gauges and histograms with labels.
 //!
-//! A family holds one instrument per set of label values, at most [`SETS_MAX`]. Label sets above the limit are counted
-//! together, with the value [`OVERFLOW`] in every label. So values from outside (names of services) cannot fill the server's
-//! memory.
+//! A family holds one instrument per set of label values. Sets above [`SETS_MAX`] are counted together, with the value
+//! [`OVERFLOW`] in every label. So values from outside (names of services) cannot fill the server's memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,13 +9,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tacho_model::Value;
 
-/// Limit on the label sets of one family. It suffices for the services and kinds of a large installation, and a family takes
-/// less than 1 MiB.
+/// Limit on the label sets of one family. It suffices for the services and kinds of a large installation.
 pub const SETS_MAX: usize = 1_000;
 /// Value of every label in the set that counts all sets above [`SETS_MAX`].
 pub const OVERFLOW: &str = "_other";
 
-/// A total that only increases.
 #[derive(Clone, Default)]
 pub struct Counter(Arc<AtomicU64>);
 
@@ -47,7 +44,6 @@ impl Seconds {
     }
 }
 
-/// A number that increases and decreases.
 #[derive(Clone, Default)]
 pub struct Gauge(Arc<AtomicI64>);
 
@@ -68,7 +64,6 @@ impl Gauge {
 /// Upper bounds of a histogram's buckets in seconds: 0.5 ms to 10 s, each 2 to 4 times the one before.
 const BOUNDS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// A histogram of durations in seconds.
 #[derive(Clone, Default)]
 pub struct Histogram(Arc<Cells>);
 
@@ -98,9 +93,7 @@ pub struct Point<'a> {
     pub value: Value,
 }
 
-/// An instrument of a family.
 pub trait Instrument: Clone + Default {
-    /// Type of the metric in the Prometheus text format.
     const TYPE: &'static str;
 
     fn points(&self, labels: &[(&str, &str)], each: &mut dyn FnMut(Point<'_>));
@@ -167,7 +160,7 @@ impl<T: Instrument, const N: usize> Family<T, N> {
         Self { name, help, labels, sets: RwLock::default() }
     }
 
-    /// The instrument for these values, created at the first call. Hot paths keep it instead of calling this again.
+    /// The instrument for these values, created at the first call. Hot paths keep the instrument.
     pub fn with(&self, values: [&str; N]) -> T {
         let key = values.map(Box::<str>::from);
         if let Some(found) = self.sets.read().unwrap_or_else(PoisonError::into_inner).get(&key) {

@@ -6,7 +6,7 @@ use tacho_store::driver::Health;
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
-/// Metrics of [`Stats`] and of the driver's [`Health`]. They are updated when metrics are read.
+/// Metrics of [`Stats`] and of the driver's [`Health`], updated when metrics are read.
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,
@@ -61,7 +61,6 @@ impl Default for SpellingFigures {
     }
 }
 
-/// Metrics of damaged files of the driver.
 struct StorageFigures {
     damaged: Family<Gauge, 0>,
     places: Family<Gauge, 0>,
@@ -92,13 +91,12 @@ impl Default for StorageFigures {
             torn: Family::new(
                 "tacho_storage_torn_bytes",
                 [],
-                "Bytes cut off the end of a segment at the last start, without evidence that they were acknowledged.",
+                "Bytes cut off the ends of segments at the last start.",
             ),
         }
     }
 }
 
-/// Metrics of the limit on chunks.
 struct ChunkLimitFigures {
     max: Family<Gauge, 0>,
     refused: Family<Counter, 0>,

@@ -6,7 +6,6 @@ use tacho_model::Value;
 
 use super::registry::Collect;
 
-/// Content type of the output of [`render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub fn render<'a>(families: impl IntoIterator<Item = &'a dyn Collect>) -> String {

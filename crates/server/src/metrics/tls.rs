@@ -3,9 +3,9 @@
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct TlsFigures {
-    /// Number of reloads of TLS files after a change. `result` is ok or failed.
+    /// `result` is ok or failed.
     pub reloads: Family<Counter, 1>,
-    /// Unix seconds; absent without TLS.
+    /// Unix seconds. Absent without TLS.
     pub certificate_expires: Family<Gauge, 0>,
 }
 

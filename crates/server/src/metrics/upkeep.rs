@@ -10,7 +10,7 @@ use super::registry::{Collect, Counter, Family, Gauge, Seconds};
 type Total = (Family<Counter, 0>, fn(&UpkeepStats) -> u64);
 type Now = (Family<Gauge, 0>, fn(&UpkeepStats) -> u64);
 
-/// Metrics of [`UpkeepStats`]. They are updated when metrics are read.
+/// Updated when metrics are read.
 pub struct UpkeepFigures {
     totals: Vec<Total>,
     busy: Family<Seconds, 0>,

@@ -1,8 +1,8 @@
-//! Which stored records cannot be read? Formats them as sentences, for the warnings of answers and commands.
+//! Formats damages as sentences, for the warnings of answers and commands.
 
 use tacho_store::{Damage, Damages, plural};
 
-/// One sentence for each listed damage, and one with the number of the others.
+/// One sentence for each listed damage, and one with the number of other damages.
 pub fn sentences(damages: &Damages) -> Vec<String> {
     let mut all: Vec<String> = damages.named().iter().map(sentence).collect();
     match damages.more() {

@@ -1,9 +1,8 @@
 //! Searches a text for a pattern in bounded time.
 //!
-//! A regular expression may take minutes on a text of 1 MiB: in the worst case, the time is proportional to the number of
-//! states of the expression times the length of the text. If this product is small, the `regex` crate searches the text.
-//! Otherwise a lazy DFA searches it, in time proportional to its length. If the DFA needs too many states, it stops, and the
-//! search is refused.
+//! In the worst case, a search takes a time proportional to the number of states of the expression times the length of the
+//! text: minutes for 1 MiB. If this product is small, the `regex` crate searches the text. Otherwise a lazy DFA searches it, in
+//! time proportional to its length. If the DFA needs too many states, it stops, and the search is refused.
 //!
 //! Step before: `search.rs` reads the entries.
 
@@ -15,13 +14,13 @@ use regex_automata::util::pool::Pool;
 use tacho_query::Place;
 use tacho_store::{Error, ErrorKind, Result};
 
-/// Memory limit of a compiled pattern, bytes. Protects the server from hostile patterns.
+/// Memory limit of a compiled pattern, because patterns may be hostile.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Limit on the states of a pattern times the bytes of a text for a search with the `regex` crate. Such a search takes at most
 /// half a second.
 const STEPS_MAX: usize = 50_000_000;
-/// The DFA gives up when its memory has been full this many times and it needs more than one new state per
-/// [`BYTES_PER_STATE_MIN`] bytes.
+/// The DFA stops when its memory has been full this many times and it needs more than one new state per [`BYTES_PER_STATE_MIN`]
+/// bytes.
 const CLEARS_MIN: usize = 8;
 const BYTES_PER_STATE_MIN: usize = 16;
 
@@ -36,8 +35,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern.
-    ///
     /// # Errors
     /// `Invalid` when the pattern has a syntax error, `Limit` when it takes too much memory.
     pub fn new(text: &str) -> Result<Self> {
@@ -63,8 +60,6 @@ impl Pattern {
         Ok(Self { regex, dfa, caches: Pool::new(new), states })
     }
 
-    /// Whether the pattern matches a part of the text.
-    ///
     /// # Errors
     /// `Limit` when the search would take too long.
     pub fn is_match(&self, text: &str) -> Result<bool> {
@@ -90,7 +85,7 @@ fn too_large() -> Error {
     Error::new(ErrorKind::Limit, message)
 }
 
-/// Describes a syntax error of a pattern in one line, with its place. The message of the `regex` crate has several lines.
+/// Describes a syntax error in one line, with its place. The message of the `regex` crate has several lines.
 fn fault(text: &str) -> Option<String> {
     let (kind, span) = match regex_syntax::parse(text).err()? {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),

@@ -1,5 +1,5 @@
-//! Reads all records of some series, slice by slice. At most one slice is in memory, or the slices of several short series,
-//! which together have about as many records as one slice.
+//! Reads all records of some series, slice by slice. One slice is in memory at a time, or the slices of several short series
+//! with about as many records together.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,17 +14,15 @@ use crate::access::View;
 
 /// Approximate number of records of a slice. Chunks are not split.
 pub(super) const SLICE_RECORDS: usize = 32_768;
-/// Limit on the series of samples that are read together.
 const SERIES_AT_ONCE: usize = 128;
 /// Number of series that are read alone after a read of several series that were not short.
 const SERIES_ALONE: usize = 16;
-/// Approximate number of chunks in a slice of entries. It is low, because even a few entries may have 1 MiB of text each.
+/// Approximate number of chunks in a slice of entries. The number is low, because an entry may have 1 MiB of text.
 const SLICE_ENTRY_CHUNKS: usize = 8;
 /// Approximate bytes of the entries that are formatted at a time. An entry is not split. Escapes may make the output six times
 /// as long.
 const PART_BYTES: usize = 1 << 18;
 
-/// A series and the kind of its records.
 #[derive(Clone, Debug)]
 pub struct Selected {
     pub kind: Kind,
@@ -32,7 +30,7 @@ pub struct Selected {
     pub labels: Arc<Labels>,
 }
 
-/// Finds the series that at least one selector accepts, in the order of their labels. `only`: the kind of the series; without
+/// Finds the series that at least one selector accepts, in the order of their labels. `only`: the kind of the series. Without
 /// it, series of samples and of entries.
 pub fn find(store: &View, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
     find_while(store, selectors, only, &|| true).unwrap_or_default()
@@ -62,7 +60,7 @@ pub fn find_within(
     let mut found = Vec::new();
     let wanted = |kind: &Kind| only.is_none_or(|only| only == *kind);
     for kind in [Kind::Sample, Kind::Entry].into_iter().filter(wanted) {
-        // Many selectors may accept the same series. Their labels are kept once.
+        // Several selectors may accept a series. Its labels are kept once.
         let mut known = HashSet::new();
         for matchers in selectors {
             let series =
@@ -75,7 +73,6 @@ pub fn find_within(
     Ok(found)
 }
 
-/// The names of all labels of these series.
 pub fn label_names(found: &[Selected]) -> BTreeSet<String> {
     let names: BTreeSet<&str> =
         found.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name)).collect();
@@ -95,8 +92,8 @@ pub enum Records {
 }
 
 impl Slice {
-    /// Splits a slice of entries into slices of about [`PART_BYTES`] each, so that little memory is needed to format each. A
-    /// slice of samples stays whole.
+    /// Splits a slice of entries into slices of about [`PART_BYTES`] each, which need little memory for formatting. A slice of
+    /// samples stays whole.
     pub fn parts(self) -> VecDeque<Self> {
         let Self { labels, records, bounds } = self;
         let part = |records| Self { labels: Arc::clone(&labels), records, bounds };
@@ -136,7 +133,7 @@ impl Slice {
     }
 }
 
-/// A series without its labels. It takes 17 bytes, because a reader may keep millions of them.
+/// A series without its labels. A reader may keep millions of keys, so a key has only 17 bytes.
 struct Key {
     id: [u8; 16],
     kind: Kind,
@@ -148,12 +145,11 @@ impl Key {
     }
 }
 
-/// Memory that a [`Reader`] keeps for this number of series, bytes.
+/// Bytes that a [`Reader`] keeps for this number of series.
 pub const fn list_bytes(series: usize) -> usize {
     series * size_of::<Key>()
 }
 
-/// Reads one series after the other. Short series of samples are read together.
 pub struct Reader {
     store: View,
     range: TimeRange,
@@ -162,15 +158,13 @@ pub struct Reader {
     todo: VecDeque<Key>,
     /// The unread ranges of the first series of `todo`. `None` before that series is begun.
     slices: Option<VecDeque<TimeRange>>,
-    /// Error bounds of the first series of `todo`.
     bounds: Bounds,
     /// Number of records of the first series of `todo` so far.
     records: usize,
     together: Together,
-    /// Slices that are read and not yet returned.
     ready: VecDeque<Slice>,
     pub totals: Totals,
-    /// The unreadable records so far. `None` if unreadable records are not allowed and cause an error.
+    /// The unreadable records so far. `None` if an unreadable record is an error.
     damages: Option<Damages>,
 }
 
@@ -188,12 +182,11 @@ impl Default for Together {
 }
 
 impl Together {
-    /// Number of series that the next read may have.
     pub(super) const fn series(&self) -> usize {
         if self.alone > 0 { 1 } else { self.series }
     }
 
-    /// Adapts the numbers after a read of this many series, which have `records` records together.
+    /// Adapts the numbers after a read of this many series with `records` records together.
     pub(super) fn read(&mut self, series: usize, records: usize) {
         self.alone = self.alone.saturating_sub(1);
         let fitting = SLICE_RECORDS.saturating_mul(series) / records.max(1);
@@ -215,7 +208,7 @@ impl Reader {
             store,
             range,
             kinds: only.map_or_else(|| vec![Kind::Sample, Kind::Entry], |only| vec![only]),
-            // The labels of all series may take much memory. The reader gets them from the store again, series by series.
+            // The labels of all series may take much memory, so the reader gets them again from the store, series by series.
             todo: todo.into_iter().map(|Selected { kind, id, .. }| Key { id: id.to_bytes(), kind }).collect(),
             slices: None,
             bounds: Bounds::default(),
@@ -227,19 +220,18 @@ impl Reader {
         }
     }
 
-    /// If allowed, skips unreadable records and collects them for [`Self::damages`].
+    /// With `is_allowed`, skips unreadable records and collects them for [`Self::damages`].
     #[must_use]
     pub fn over_damage(mut self, is_allowed: bool) -> Self {
         self.damages = is_allowed.then(Damages::default);
         self
     }
 
-    /// Unreadable records so far.
     pub fn damages(&self) -> Damages {
         self.damages.clone().unwrap_or_default()
     }
 
-    /// Takes the records of a read. Collects its damages if unreadable records are allowed.
+    /// Collects the damages of a read, if they are allowed.
     ///
     /// # Errors
     /// `Corrupt` when records cannot be read, unless that is allowed.
@@ -251,7 +243,7 @@ impl Reader {
         Ok(records)
     }
 
-    /// The next slice that has records. `None` at the end.
+    /// `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Slice>> {
         if self.ready.is_empty() {
             self.ready = self.next_slices().await?;
@@ -259,8 +251,7 @@ impl Reader {
         Ok(self.ready.pop_front())
     }
 
-    /// The next slices that have records: one slice, or all samples of several short series, which together have about as many
-    /// records. Empty at the end.
+    /// The next slices that have records: one slice, or all samples of several short series. Empty at the end.
     pub async fn next_slices(&mut self) -> Result<VecDeque<Slice>> {
         if !self.ready.is_empty() {
             return Ok(std::mem::take(&mut self.ready));
@@ -295,8 +286,8 @@ impl Reader {
         if is_begun { 1 } else { samples.take(self.together.series()).count() }
     }
 
-    /// Reads all samples of this number of series at the front of `todo`. If the series are not short, returns nothing, and they
-    /// are read one after the other.
+    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. They are
+    /// then read one after the other.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
         let ids: Vec<SeriesId> = self.todo.iter().take(series).map(Key::id).collect();
         let Some(answer) = self.store.read_short_samples(&ids, self.range, SLICE_RECORDS).await? else {
@@ -347,7 +338,6 @@ impl Reader {
         Ok(None)
     }
 
-    /// Removes the first series of `todo`.
     fn leave(&mut self) {
         (self.slices, self.records) = (None, 0);
         self.todo.pop_front();
@@ -374,7 +364,6 @@ impl Reader {
     }
 }
 
-/// Counts a series that has records.
 fn count_series(totals: &mut Totals, bounds: Bounds) {
     totals.series += 1;
     totals.lossy += u64::from(!bounds.are_exact());
@@ -398,8 +387,8 @@ impl Records {
     }
 }
 
-/// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records; a part of entries also has at
-/// most about [`SLICE_ENTRY_CHUNKS`] chunks. Also returns the error bounds of the chunks.
+/// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records. A part of entries has at most
+/// about [`SLICE_ENTRY_CHUNKS`] chunks. Also returns the error bounds of the chunks.
 async fn slices(
     store: &View,
     kind: Kind,

@@ -14,15 +14,14 @@ use super::pattern::Pattern;
 use super::reader::{Reader, Records, Selected, Slice};
 use crate::access::View;
 
-/// Limit on the returned bodies, bytes as JSON. Without it, ten thousand entries of 1 MiB each would be possible.
+/// Limit on the returned bodies, bytes as JSON. Otherwise an answer could have ten thousand entries of 1 MiB each.
 const FOUND_BYTES_MAX: usize = 64 << 20;
-/// A search that keeps more bytes of bodies (as JSON) is heavy: it waits for the permit for heavy requests before it continues.
+/// A search that keeps more bytes of bodies (as JSON) waits for the permit for heavy requests before it continues.
 const LIGHT_BYTES_MAX: usize = 16 << 20;
 
 /// The conditions of a search. An entry must match all of them.
 #[derive(Default)]
 pub struct Wanted {
-    /// Texts that the entry must contain.
     pub contains: Vec<String>,
     pub pattern: Option<Pattern>,
     /// Members that the entry, a JSON object, must have, with their values as text.
@@ -36,9 +35,8 @@ pub enum Order {
     Oldest,
 }
 
-/// The result of a search.
 pub struct Found {
-    /// The returned entries, in the requested order.
+    /// In the requested order.
     pub entries: Vec<(Arc<Labels>, Entry)>,
     /// Number of matching entries, including those that are not returned.
     pub matched: u64,
@@ -46,7 +44,6 @@ pub struct Found {
     pub seen: u64,
     /// Number of matching entries in each part of the range. The parts have equal length. Empty if no parts were requested.
     pub counts: Vec<u64>,
-    /// Records that could not be read.
     pub damages: Damages,
     /// Permits of the search. The caller keeps them until the answer is written.
     pub permits: Vec<OwnedSemaphorePermit>,
@@ -55,13 +52,13 @@ pub struct Found {
 /// Permits of a search, and its cancellation.
 pub struct Bounds {
     pub permits: Vec<OwnedSemaphorePermit>,
-    /// The permit for a search that needs much memory. It replaces the other permits.
+    /// The permit for a search that needs much memory, which replaces the other permits.
     pub heavy: Arc<Semaphore>,
     pub cancel: Cancel,
 }
 
 impl Wanted {
-    /// Whether an entry with this body matches. A body of bytes is searched as UTF-8.
+    /// A body of bytes is searched as UTF-8.
     ///
     /// # Errors
     /// `Limit` when the pattern is too costly for the text.
@@ -83,8 +80,8 @@ impl Wanted {
 /// Searches the series. Keeps at most `limit` entries.
 ///
 /// # Errors
-/// `Limit` when the found entries are too long together, or the pattern is too costly; `Closed` when the search is cancelled;
-/// errors of the store. Unreadable records are no error: they are in the result.
+/// `Limit` when the found entries are too long together, or the pattern is too costly. `Closed` when the search is cancelled.
+/// Errors of the store. Unreadable records are no error, but part of the result.
 pub async fn search(
     store: View,
     series: Vec<Selected>,
@@ -99,7 +96,7 @@ pub async fn search(
     let mut search = Search { found: Found { permits, ..Found::new(parts) }, bytes: 0, cancel };
     while let Some(slice) = reader.next().await? {
         if search.bytes > LIGHT_BYTES_MAX && !is_heavy {
-            // The permits are released, so that other searches can run while this one waits.
+            // The permits are released, so that other searches can run while this search waits.
             search.found.permits.clear();
             search.found.permits.extend(heavy.clone().acquire_owned().await);
             is_heavy = true;
@@ -115,7 +112,6 @@ pub async fn search(
     Ok(Found { damages: reader.damages(), ..search.found })
 }
 
-/// A running search.
 struct Search {
     found: Found,
     /// Total bytes of the kept bodies as JSON.
@@ -155,7 +151,6 @@ impl Search {
     }
 }
 
-/// Size of a body as JSON, bytes.
 fn json_bytes(body: &Body) -> usize {
     match body {
         Body::Text(text) => json_text_bytes(text),
@@ -170,15 +165,14 @@ impl Found {
     }
 }
 
-/// Divides the range into `parts` equal parts, and returns the index of the part that contains a time.
+/// The index of the part that contains a time, if the range has `parts` equal parts.
 fn part(at: Timestamp, range: TimeRange, parts: usize) -> Option<usize> {
     let length = i128::from(range.end) - i128::from(range.start) + 1;
     let into = i128::from(at) - i128::from(range.start);
     usize::try_from(into * parts as i128 / length.max(1)).ok()
 }
 
-/// Sorts the entries and keeps the first `limit`. Entries of one series with the same time stay in their order. Returns the
-/// total size of the bodies, bytes as JSON.
+/// Sorts the entries and keeps the first `limit`. Returns the total size of their bodies, bytes as JSON.
 fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> Result<usize> {
     match order {
         Order::Oldest => entries.sort_by_key(|(_, entry)| entry.at),

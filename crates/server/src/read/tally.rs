@@ -1,5 +1,4 @@
-//! How many records does the store have of each of these series, and what is their checksum? Short series of samples are read
-//! together.
+//! Counts records by series, and computes their checksums. Short series of samples are read together.
 
 use std::collections::VecDeque;
 
@@ -10,8 +9,8 @@ use tacho_store::{Piece, Result};
 use super::reader::{Reader, SLICE_RECORDS, Selected, Together};
 use crate::access::View;
 
-/// Number and checksum of the records of each series in its range, in the order of `wanted`. A series that does not exist
-/// or is outside of the access counts as one without records.
+/// Number and checksum of the records of each series in its range, in the order of `wanted`. A series that does not exist, or
+/// is outside of the access, has no records.
 ///
 /// # Errors
 /// `Corrupt` when records cannot be read.
@@ -49,7 +48,7 @@ fn is_readable(store: &View, series: &Selected) -> bool {
     store.admits(&series.labels) && store.admits_id(series.id)
 }
 
-/// The tallies of several series of samples. `None` if these series are not short.
+/// `None` if these series are not short.
 async fn short_tallies(store: &View, part: Vec<(SeriesId, TimeRange)>) -> Result<Option<Vec<Tally>>> {
     let ids: Vec<SeriesId> = part.iter().map(|(id, _)| *id).collect();
     let start = part.iter().map(|(_, range)| range.start).min().unwrap_or(0);
@@ -66,7 +65,6 @@ async fn short_tallies(store: &View, part: Vec<(SeriesId, TimeRange)>) -> Result
     Ok(Some(part.into_iter().zip(answer.series).map(of_one).collect()))
 }
 
-/// The tally of one series of any length.
 async fn tally(store: &View, series: Selected, range: TimeRange) -> Result<Tally> {
     let kind = series.kind;
     if !is_readable(store, &series) {

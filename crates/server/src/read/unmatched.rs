@@ -1,4 +1,5 @@
-//! Why does a selector match no series? Finds the name, label or value in it that no series has, and similar ones.
+//! Why does a selector match no series? Finds the name, label or value in the selector that no series has, and similar existing
+//! ones.
 //!
 //! Reads the index only, so the time of an answer does not depend on the number of records.
 
@@ -11,15 +12,14 @@ use tacho_query::promql;
 
 use crate::access::View;
 
-/// Time limit of the search for a hint. A hint is optional, so no client waits longer for it.
+/// Time limit of the search for a hint. A hint is optional, so no client waits longer.
 pub const TIME_MAX: Duration = Duration::from_secs(1);
-/// Limit on the values of a label that are compared, bytes.
 const VALUES_BYTES_MAX: usize = 4 << 20;
 /// Limit on the listed labels that have the wanted name as a value.
 const LABELS_MAX: usize = 3;
 
-/// What a selector matches: the number of series of each kind. If there are none because no series has one of the selector's
-/// labels or values: that label or value.
+/// The number of series of each kind that a selector matches. If there are none, `unknown` is a label or value of the selector
+/// that no series has.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matched {
     pub sample: usize,
@@ -34,14 +34,13 @@ pub struct Matched {
 pub struct Unknown {
     pub label: String,
     pub value: Option<String>,
-    /// Existing labels (without a value), or existing values of this label, that are similar, the most similar first.
+    /// Similar existing values of this label, or similar labels if `value` is `None`. The most similar first.
     pub similar: Vec<String>,
-    /// For a name of a series: labels that have it as a value.
+    /// For a name of a series: labels that have this name as a value.
     pub labels: Vec<String>,
 }
 
-/// Counts the series that a selector matches. If there are none, finds the label or value that no series has. `None` when the
-/// search was stopped because `waits` returned false.
+/// `None` when the search was stopped because `waits` returned false.
 pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> Option<Matched> {
     let count = |kind| Some(store.find_while(kind, matchers, waits)?.len());
     let mut out = Matched {
@@ -73,13 +72,13 @@ impl Search<'_> {
                 return Some(Some(self.of_value(name, &names, labels)?));
             }
         }
-        // Suggests only labels and values of the series with this name. With other labels the selector would match
-        // no series either.
+        // Suggests only labels and values of the series with this name. With other labels, the selector would also match no
+        // series.
         let name: Vec<Matcher> = named.into_iter().cloned().collect();
         let scope = if name.is_empty() { Vec::new() } else { vec![name.clone()] };
         let labels = self.labels(&scope)?;
         for matcher in others {
-            // This matcher also accepts series without the label, because it accepts the empty value.
+            // A matcher that accepts the empty value also accepts series without the label.
             if matcher.matches_value("") {
                 continue;
             }
@@ -136,7 +135,6 @@ impl Search<'_> {
         Some(out)
     }
 
-    /// Labels, other than the name, with this value.
     fn labels_with(&self, value: &str) -> Option<Vec<String>> {
         let mut out = Vec::new();
         for label in self.labels(&[])?.into_iter().filter(|label| label != NAME) {

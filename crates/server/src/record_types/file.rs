@@ -51,18 +51,15 @@ impl File {
         Self(data.join(NAME.0))
     }
 
-    /// The stored forms; empty if there is no file. The error describes the fault of the file.
+    /// Empty if there is no file. The error describes the fault of the file.
     pub(super) fn read(&self) -> Result<Vec<Form>, String> {
         versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
     }
 
-    /// Checks whether the file can be read. Changes nothing.
     pub(super) fn check(&self) -> Result<(), String> {
         versioned::look(&self.0, VERSION)?.map_or(Ok(()), |content| forms(content).map(drop))
     }
 
-    /// Replaces the file. The new file is on disk when this returns. After a crash before that, the file is the complete old one
-    /// or the complete new one.
     pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
         versioned::write(
             &self.0,
@@ -99,7 +96,7 @@ impl Kept {
 impl KeptField {
     fn field(self, of: &str) -> Result<RecordField, String> {
         let Self { name, field_type, unit } = self;
-        // Takes the first type with this name. Two text types have the same name, and the first one has no dictionary.
+        // Two text types have the same name. The first has no dictionary.
         let known = FieldType::ALL.into_iter().find(|known| known.name() == &*field_type);
         let field_type =
             known.ok_or_else(|| format!("type {of:?}: type {field_type:?} of field {name:?} is unknown"))?;

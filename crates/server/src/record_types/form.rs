@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tacho_ingest::wire::RecordType;
 use tacho_model::Timestamp;
 
-/// Limit on the forms of all services together. At the limit, a new form replaces an expired one, or is only counted. Its
+/// Limit on the forms of all services together. At the limit, a new form replaces an expired form, or is only counted. Its
 /// records are kept.
 pub(super) const FORMS_MAX: usize = 1_000;
 /// Limit on the total bytes of the names and units of all forms. A typical form takes a few hundred bytes.
@@ -17,16 +17,13 @@ pub(super) const FORM_BYTES_MAX: usize = 4 << 20;
 pub struct Form {
     pub record_type: Arc<RecordType>,
     pub service: Arc<str>,
-    /// Time of the first definition.
     pub since: Timestamp,
-    /// Time of the last definition.
     pub seen: Timestamp,
 }
 
-/// A form without its times.
 pub(super) type Key = (Arc<str>, Arc<RecordType>);
 
-/// Size of a form, as it counts for [`FORM_BYTES_MAX`].
+/// The bytes that count for [`FORM_BYTES_MAX`].
 pub(super) fn bytes_of((service, record_type): &Key) -> usize {
     let fields: usize = record_type.fields.iter().map(|field| field.name.len() + field.unit.len()).sum();
     service.len() + record_type.name.len() + fields

@@ -29,9 +29,9 @@ pub use file::NAME as FILE;
 pub use form::Form;
 use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
 
-/// At the limit, a new form may replace one whose last definition is older than this, ns: 30 days.
+/// At the limit, a new form may replace a form whose last definition is older than this, ns.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
-/// Maximum difference between `seen` in memory and in the file, ns.
+/// A form that is defined again is written only if `seen` in the file is older than this, ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -54,7 +54,6 @@ struct Table {
     forms: HashMap<Key, Times>,
     /// Total size of the forms ([`bytes_of`]).
     bytes: usize,
-    /// Number of changes so far.
     changes: u64,
     /// Number of changes on disk.
     written: u64,
@@ -70,14 +69,13 @@ struct Times {
     kept: Timestamp,
 }
 
-/// Checks whether the types of a data directory can be read. Changes nothing.
 pub fn check(data: &Path) -> Result<(), String> {
     file::File::of(data).check()
 }
 
 impl RecordTypes {
-    /// Loads the types of a data directory. If the file cannot be used, logs a warning and starts with an empty list. Programs
-    /// define their types again when they connect.
+    /// If the file cannot be used, logs a warning and starts with an empty list. Programs define their types again when they
+    /// connect.
     pub fn open(data: &Path) -> Self {
         let file = file::File::of(data);
         let forms = file.read().unwrap_or_else(|cause| {
@@ -95,8 +93,8 @@ impl RecordTypes {
         Self { table: Mutex::new(table), keeper: Some(keeper) }
     }
 
-    /// Adds the definitions of an agent. When this returns, new forms are on disk, unless a limit is reached or the file cannot
-    /// be written. Of successive failures, the first is logged.
+    /// Adds the definitions of an agent. On return, new forms are on disk, unless a limit is reached or the file cannot be
+    /// written. Of successive failures, only the first is logged.
     pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
         if self.note(service, types, now) {
             self.keep().await;
@@ -118,7 +116,7 @@ impl RecordTypes {
 
     async fn keep(self: &Arc<Self>) {
         let types = Arc::clone(self);
-        // A task of its own holds the lock of the file until the write has ended, even if the connection ends earlier.
+        // A separate task holds the lock of the file until the write has ended, even if the connection ends earlier.
         let work = tokio::spawn(async move {
             let Some(keeper) = &types.keeper else { return };
             let mut keeper = keeper.lock().await;
@@ -179,7 +177,7 @@ impl Table {
         self.forms.insert(key, Times { since, seen, kept: seen });
     }
 
-    /// Whether the service has defined this form, and no other form of the type after it.
+    /// Whether the form is known, and was defined last among the forms of its type and service.
     fn is_newest(&self, key: &Key) -> bool {
         let Some(times) = self.forms.get(key) else { return false };
         let is_later = |(other, its): (&Key, &Times)| {
@@ -226,7 +224,7 @@ fn sorted(mut forms: Vec<Form>) -> Vec<Form> {
     forms
 }
 
-/// Replaces dictionary texts with plain texts: types that differ only in the encoding of texts have the same form.
+/// Types that differ only in the encoding of texts have the same form.
 fn plain(record_type: Arc<RecordType>) -> Arc<RecordType> {
     if record_type.fields.iter().all(|field| field.field_type != FieldType::TextId) {
         return record_type;

@@ -14,7 +14,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// `notAfter` of a certificate (RFC 5280, 4.1), Unix seconds; `None` if it cannot be read.
+/// `notAfter` of a certificate (RFC 5280, 4.1), Unix seconds.
 ///
 /// ```text
 /// Certificate: SEQUENCE { TBSCertificate: SEQUENCE { [0] version, optional; serial; algorithm; issuer;
@@ -79,17 +79,16 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     Some(at.to_zoned(TimeZone::UTC).map_or(never, |at| at.timestamp().as_second()))
 }
 
-/// Formats a time as UTC, for the log and the status.
+/// Formats Unix seconds as UTC.
 pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// Decides when to report a certificate that expires soon or has expired: once a day, and at the first check after it is
-/// replaced by another such certificate.
+/// A certificate that expires soon or has expired is reported once a day, and at the first check after another such certificate
+/// replaces it.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);
 
-/// What to report.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Due {
     Expires { days: i64 },

@@ -28,7 +28,6 @@ pub struct Files {
     pub client_ca: Option<PathBuf>,
 }
 
-/// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("cannot read {what} {path}: {source}")]
@@ -43,15 +42,13 @@ pub enum TlsError {
     Pair { cert: PathBuf, key: PathBuf, cause: String },
 }
 
-/// The contents of the files.
 pub(super) struct Loaded {
     pub config: Arc<ServerConfig>,
     /// Earliest expiry of the certificates in `tls_cert`, Unix seconds. `None` if no expiry can be read.
     pub expires: Option<i64>,
 }
 
-/// Detects changes of files: for each file its inode, and the time of the last change of its content or metadata (ctime). `None`
-/// if there is no such file.
+/// For each file the inode, and the time of the last change of its content or metadata (ctime). `None` if the file is missing.
 pub(super) type State = Vec<Option<(u64, i64, i64)>>;
 
 impl Files {
@@ -105,8 +102,7 @@ fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         .map_err(|error| TlsError::Authority { path: path.to_owned(), cause: error.to_string() })
 }
 
-/// Whether clients that verify with webpki, such as `tacho`, refuse this certificate of a server, because it is that of an
-/// authority.
+/// Whether clients that verify with webpki, such as `tacho`, refuse the certificate as that of an authority.
 fn is_authority(cert: &CertificateDer<'static>) -> bool {
     let mut roots = RootCertStore::empty();
     if roots.add(cert.clone()).is_err() {
@@ -117,14 +113,13 @@ fn is_authority(cert: &CertificateDer<'static>) -> bool {
         return false;
     };
     let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
-    // An expired certificate would give another error. So the check is at the end of its validity.
+    // An expired certificate gives another error, so the certificate is checked at the end of its validity.
     let at = expiry::not_after(cert).and_then(|at| u64::try_from(at).ok()).unwrap_or_default();
     let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
     let verified = verifier.verify_server_cert(cert, &[], &name, &[], at);
     verified.is_err_and(|error| error.to_string().contains("CaUsedAsEndEntity"))
 }
 
-/// Converts a PEM error to an error that names this file.
 fn failed(what: &'static str, path: &Path) -> impl Fn(PemError) -> TlsError {
     move |source| match source {
         PemError::Read(source) => TlsError::Read { what, path: path.to_owned(), source },

@@ -1,4 +1,4 @@
-//! TLS of the listeners (RFC 8446). All ports use the same certificate. It is read again when its files change.
+//! TLS of the listeners (RFC 8446). All ports use the same certificate, which is read again when its files change.
 //!
 //! Step before: a listener accepts a connection. Step after: the listener reads and writes the [`Socket`], with or without TLS.
 //!
@@ -28,9 +28,8 @@ use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Family};
 use crate::shutdown::Shutdown;
 
-/// Timeout of a handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// Limits on the time for refusing a peer that does not use TLS, and on the bytes that are read from it in this time.
+/// Limits on the refusal of a peer without TLS: its time, and the bytes that are read from the peer.
 const REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
 const REFUSED_BYTES_MAX: u64 = 1 << 20;
 /// Interval at which the files are checked for changes.
@@ -39,14 +38,12 @@ const RELOAD_EVERY: Duration = Duration::from_secs(5);
 /// The first two bytes of every TLS connection: type and major version of the first record (RFC 8446, 5.1).
 const HANDSHAKE: [u8; 2] = [22, 3];
 
-/// A connection, encrypted or not.
 pub type Socket = Box<dyn Io>;
 
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-/// The certificates in use.
 pub struct Tls {
     files: Files,
     loaded: RwLock<files::Loaded>,
@@ -55,11 +52,10 @@ pub struct Tls {
     refusals: Mutex<Refusals>,
 }
 
-/// An accepted connection.
 pub enum Opened {
     /// After the handshake, or at a listener without TLS.
     Ready(Socket),
-    /// The peer does not use TLS, but the listener does. The listener may report this to the peer in its own protocol.
+    /// The peer does not use TLS, but the listener does. The listener may answer in its own protocol.
     Plain(Socket),
 }
 
@@ -79,8 +75,7 @@ impl Tls {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).expires
     }
 
-    /// Reads the files again if they have changed. Returns whether they have changed. After an error, the earlier certificates
-    /// stay in use.
+    /// Returns whether the files have changed. After an error, the earlier certificates stay in use.
     fn reload(&self) -> Result<bool, TlsError> {
         let state = self.files.state();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +93,7 @@ impl Tls {
         Ok(Box::new(TlsAcceptor::from(config).accept(stream).await?))
     }
 
-    /// Adds a new refusal, and logs the refusals if a line is due.
+    /// Logs the refusals if a line is due.
     fn log_refusals(&self, new: Option<Refusal>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         new.into_iter().for_each(|refusal| refusals.add(refusal));
@@ -147,7 +142,7 @@ pub async fn open<S: Io + 'static>(
     let reason = match &opened {
         Ok(Opened::Ready(_)) => return opened.ok(),
         Ok(Opened::Plain(_)) => Some("the peer does not use TLS".to_owned()),
-        // The peer closed the connection without a byte, for example to check whether the port is open. This is counted, not
+        // The peer closed the connection without a byte, for example to check whether the port is open. Counted, but not
         // logged.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => None,
         Err(error) => Some(reason(error)),
@@ -159,8 +154,8 @@ pub async fn open<S: Io + 'static>(
     opened.ok()
 }
 
-/// Sends the last bytes to a peer that does not use TLS. Then reads and discards the bytes that the peer sends. Closing a
-/// socket with unread bytes would reset the connection, and the peer might not get the answer.
+/// Answers a peer without TLS, then reads and discards its bytes. Closing a socket with unread bytes would reset the
+/// connection, and the peer might not get the answer.
 pub async fn refuse(mut socket: Socket, answer: &[u8]) {
     let refusal = async {
         socket.write_all(answer).await?;

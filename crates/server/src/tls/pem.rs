@@ -26,11 +26,9 @@ pub enum PemError {
     Authority(rustls::Error),
 }
 
-/// Limit on the characters of a section's name in a message.
 const NAME_CHARS_MAX: usize = 48;
 
-/// What is wrong with a PEM file. Of the file, the text shows only names of sections, because other lines may be a part of a
-/// private key.
+/// Shows only names of sections, because other lines of the file may be a part of a private key.
 fn fault(error: &Error) -> String {
     match error {
         Error::MissingSectionEnd { end_marker } => {
@@ -54,7 +52,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     tacho_store::disk::read_regular(path, FILE_BYTES_MAX)
 }
 
-/// All certificates of a file, at least one.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
     match found.map_err(PemError::Syntax)? {
@@ -79,7 +76,6 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, PemError> {
     })
 }
 
-/// The certificates of a file as authorities.
 pub fn authorities(path: &Path) -> Result<RootCertStore, PemError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {

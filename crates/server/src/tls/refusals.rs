@@ -1,5 +1,5 @@
-//! Log lines about connections without a successful handshake. The first refusal is logged immediately. Later refusals
-//! are counted, and their count is logged in at most one line a minute.
+//! Log lines about connections without a successful handshake. The first refusal is logged immediately, later refusals with
+//! their number in at most one line a minute.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,6 @@ use std::time::Duration;
 use rustls::Error;
 use tokio::time::Instant;
 
-/// Minimum interval between two lines.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// A connection without a successful handshake.
@@ -20,7 +19,6 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Refusals that were not logged yet.
 #[derive(Default)]
 pub struct Refusals {
     last_line: Option<Instant>,
@@ -34,7 +32,7 @@ impl Refusals {
         self.latest = Some(refusal);
     }
 
-    /// If a line is due: the number of refusals since the last line, and the latest refusal.
+    /// If a line is due, the number of refusals since the last line, and the latest refusal.
     pub fn due(&mut self, now: Instant) -> Option<(u64, Refusal)> {
         if self.last_line.is_some_and(|last| now.duration_since(last) < EVERY) {
             return None;
@@ -69,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_a_minute_counts_the_refusals_since_the_last() {
+    fn one_line_a_minute_counts_the_refusals_since_the_last_line() {
         let begun = Instant::now();
         let refusal = |nth: u32| Refusal { listener: "http", peer: None, reason: nth.to_string() };
         let mut refusals = Refusals::default();

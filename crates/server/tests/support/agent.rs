@@ -1,4 +1,4 @@
-//! A blocking client of the native record protocol, over the encoders of `tacho_ingest::wire`.
+//! A blocking client of the native record protocol.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -32,7 +32,7 @@ pub fn controlled(session: u128, service: &str, instance: &str) -> Hello {
     Hello { pairs, ..hello(session) }
 }
 
-/// A dictionary with two series of samples, one of entries, and two operations. The series differ between sessions.
+/// A dictionary with two series of samples, a series of entries, and two operations. The series differ between sessions.
 pub fn dictionary(session: u128) -> Vec<u8> {
     let mut frame = DictFrame::new();
     frame.text(1, "main");
@@ -45,7 +45,6 @@ pub fn dictionary(session: u128) -> Vec<u8> {
     frame.finish()
 }
 
-/// A connection after the greeting.
 pub struct Agent {
     stream: TcpStream,
     decoder: FrameDecoder,
@@ -68,7 +67,7 @@ impl Agent {
         }
     }
 
-    /// The same as [`Agent::connect`], and sends the dictionary.
+    /// The same as [`Agent::connect`]. Also sends the dictionary.
     pub fn open(at: SocketAddr, session: u128) -> Self {
         let mut agent = Self::connect(at, &hello(session)).expect("server greets");
         agent.send(&dictionary(session));
@@ -112,12 +111,12 @@ impl Agent {
         self.send(&bytes);
     }
 
-    /// Receives the next frame. `None` when the server has closed the connection.
+    /// `None` when the server has closed the connection.
     pub fn receive(&mut self) -> Option<ServerFrame> {
         receive(&mut self.stream, &mut self.decoder)
     }
 
-    /// Waits for the acknowledgement of `seq`. Returns the other frames that came before it, without acknowledgements.
+    /// Waits for the acknowledgement of `seq`. Returns the frames other than acknowledgements that came before it.
     pub fn wait_ack(&mut self, seq: u64) -> Vec<ServerFrame> {
         let mut others = Vec::new();
         loop {

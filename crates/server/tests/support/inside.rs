@@ -18,7 +18,7 @@ use tacho_store::{Driver, Options, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// A running server; stops when dropped.
+/// A running server, which stops when dropped.
 pub struct Inside {
     pub http: SocketAddr,
     _runtime: Runtime,
@@ -27,7 +27,6 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Starts with the default settings, except for the limit on bodies.
     pub fn start(driver: Arc<dyn Driver>, body_bytes_max: usize) -> Self {
         let settings = Settings { body_bytes_max: Some(body_bytes_max), ..Settings::default() };
         Self::start_with(driver, Options::default(), settings)

@@ -16,7 +16,6 @@ use crate::kinds::plural;
 use crate::upkeep::{LIVES, TOMBSTONES, Tombstone, decode_life};
 use crate::{Error, ErrorKind, Result};
 
-/// How thorough a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Checks checksums, keys and references.
@@ -25,14 +24,12 @@ pub enum Depth {
     Whole,
 }
 
-/// Result of checking one row.
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
     /// The row as a repair copies it, without damaged columns. `None` if no part of the row can be used, or if the row is
     /// not needed.
     pub kept: Option<Row>,
-    /// Kind and number of the records in the row.
     pub records: Option<(Kind, u64)>,
 }
 
@@ -47,7 +44,6 @@ pub struct Checker {
     pub(super) depth: Depth,
     /// The highest generation that can have chunks.
     pub(super) highest: u64,
-    /// Counts of the chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
     /// Counts of the chunks with a merge number above the last one in the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
@@ -55,7 +51,6 @@ pub struct Checker {
     pub(super) derived: Vec<(Kind, SeriesId)>,
 }
 
-/// Counts of the chunks of a group or series without a readable series row.
 pub(super) struct Nameless {
     pub place: Place,
     pub chunks: u64,
@@ -63,7 +58,6 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
-/// Counts of the chunks with a merge number above the last merge number in the store's facts.
 pub(super) struct Unrecorded {
     pub place: Place,
     pub chunks: u64,
@@ -95,8 +89,6 @@ impl Checker {
         self.known.facts.last_sequence().max(self.known.keys.last_sequence).max(of_rows)
     }
 
-    /// Checks a row.
-    ///
     /// # Errors
     /// `Version` for a row of a newer version.
     pub fn row(&self, placed: PlacedRow) -> Result<Verdict> {
@@ -186,7 +178,6 @@ impl Checker {
         Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
     }
 
-    /// Describes the key of a row.
     pub(super) fn key(&self, table: Table, partition: &[u8], clustering: &[u8]) -> String {
         let text = |bytes: &[u8]| {
             let is_text = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic);
@@ -227,7 +218,6 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
     }
 
-    /// Describes lost records of these series.
     pub(super) fn lost(
         &self,
         kind: Kind,

@@ -15,7 +15,6 @@ use crate::kinds::plural;
 use crate::upkeep::row_sequence;
 use crate::{ErrorKind, Result};
 
-/// The decoded key of a row.
 #[derive(Clone, Copy)]
 struct Named {
     kind: Kind,
@@ -224,12 +223,12 @@ impl Checker {
     }
 
     /// Notes a merge number that is higher than the last one in the store's facts. The row is still sound: probably the fact
-    /// was lost. A merge writes the row together with the fact that has its number, and until the next flush there is no
-    /// second copy of this fact. Without the fact, the server continues after the highest number of all rows.
+    /// was lost. A merge puts the row and the fact together. The next flush puts a second copy of the fact. Without the
+    /// fact, the server continues after the highest number of all rows.
     fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
-        // A key has only the lower 31 bits of a merge number. They are not compared with a last number that is longer.
+        // A key has only the lower 31 bits of a merge number. These bits are not compared with a longer last number.
         let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
         let highest = merge.max(of_row);
         // Older versions wrote no sequence to the facts.
@@ -316,7 +315,6 @@ fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -
         .map(|info| format!("it has samples of member {}, the group has {members} members", info.member))
 }
 
-/// The row with its prefix and another chunk.
 fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
     with_chunk(row, chunk, &left.value)
 }

@@ -46,7 +46,6 @@ pub enum Loss {
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $severity:ident $loss:ident $remedy:literal)*) => {
-        /// Kind of finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FindingKind { $($variant,)* }
 
@@ -140,7 +139,6 @@ kinds! {
         "nothing: the series has no chunks yet, or no longer"
 }
 
-/// The position of the bytes that a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Path relative to the data directory.
@@ -159,7 +157,6 @@ impl Place {
     }
 }
 
-/// Records that cannot be read because of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub kind: Kind,
@@ -189,7 +186,6 @@ pub struct Finding {
     pub lost: Option<Lost>,
     /// A further consequence; may be empty.
     pub effect: &'static str,
-    /// Advice for the operator, in one sentence.
     pub remedy: &'static str,
 }
 
@@ -246,18 +242,15 @@ impl Finding {
 /// Limit on the findings that one run keeps, about 300 bytes each. Further findings are only counted.
 pub const FINDINGS_MAX: usize = 100_000;
 
-/// All findings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub kept: Vec<Finding>,
     /// Number of findings by severity: note, warning, damage.
     counts: [u64; 3],
-    /// Number of findings that are a loss, including findings that are not kept.
     losses: u64,
     pub lost: LostTotals,
 }
 
-/// Sums of [`Lost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostTotals {
     /// Number of lost samples, entries and completed calls.
@@ -326,7 +319,6 @@ impl Findings {
         self.counts.iter().sum::<u64>() - self.kept.len() as u64
     }
 
-    /// Sorts the kept findings by file, then by offset.
     pub fn sort(&mut self) {
         self.kept.sort_by(|a, b| (&a.place, a.kind).cmp(&(&b.place, b.kind)));
     }

@@ -21,7 +21,6 @@ use crate::sectors::{ReadAt, Readable, read_sectors};
 use crate::size::in_memory;
 use crate::{Error, ErrorKind, Result};
 
-/// One open journal.
 struct Held {
     path: PathBuf,
     file: File,
@@ -29,19 +28,16 @@ struct Held {
     front: Option<Front>,
 }
 
-/// The journals of a directory.
 pub struct Journals {
     directory: PathBuf,
     prefix: String,
     held: BTreeMap<u64, Held>,
 }
 
-/// Result of reading one journal.
 #[derive(Debug, Default)]
 pub struct JournalChecked {
     pub findings: Vec<Finding>,
     pub bytes: u64,
-    /// Number of batches read.
     pub batches: u64,
     /// Numbers of samples, entries and completed calls in the batches.
     pub records: [u64; 3],
@@ -126,7 +122,6 @@ impl Journals {
             .map(|(generation, _)| *generation)
     }
 
-    /// Generation and length of each journal.
     pub fn files(&self) -> impl Iterator<Item = (u64, u64)> {
         self.held.iter().map(|(generation, held)| (*generation, held.length))
     }
@@ -309,8 +304,8 @@ impl Journals {
     }
 }
 
-/// Does not advise to copy only the journal from a backup: an earlier backup has a shorter file, and a later one may not have the
-/// file.
+/// Does not advise to copy only the journal from a backup. In an earlier backup the file is shorter, and a later backup may lack
+/// the file.
 const JOURNAL_GAP_REMEDY: &str = "if the whole file still exists elsewhere, put it back; else restore the data directory from a \
                                   backup, or use tacho repair to keep the rest";
 

@@ -17,7 +17,7 @@ use crate::recover::{Facts, each_row};
 use crate::upkeep::tombstones_scan;
 use crate::{Error, ErrorKind};
 
-/// What a check of single rows needs to know of the Meta and Series tables, and the keys of the Chunks table.
+/// The facts, sessions, series and keys that checks of single rows need.
 pub struct Known {
     pub facts: Facts,
     /// The highest generation in the rows of sessions.
@@ -26,7 +26,6 @@ pub struct Known {
     /// The generations of the chunks, and the highest merge number of a row.
     pub keys: Keys,
     has_tombstones: bool,
-    /// Partitions of the Chunks table.
     pub partitions: HashSet<(Kind, SeriesId)>,
 }
 

@@ -28,7 +28,6 @@ use crate::{Error, Result};
 /// Number of bytes of journal records that are collected before they are written and synced.
 const COMMIT_BYTES: usize = 1 << 20;
 
-/// The facts about a copy of a store.
 #[derive(Debug, Default)]
 pub struct Salvage {
     pub store: u128,
@@ -87,7 +86,6 @@ impl Salvage {
     }
 }
 
-/// Writes the copy of one journal.
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,
@@ -185,7 +183,6 @@ impl Checker {
         Ok(rows)
     }
 
-    /// Adds a copied row to the counts of the copy.
     pub fn count(row: &Row, records: Option<(Kind, u64)>, counted: &mut [Stored; 3]) {
         if let (Table::Chunks, Some((kind, records))) = (row.table, records) {
             let bytes = row.value.len() as u64;
@@ -195,7 +192,7 @@ impl Checker {
 }
 
 /// Forms the groups of the series in journals. The id of a group with several members is a hash of the members, so an equal id
-/// proves that the members are the right ones.
+/// proves equal members.
 #[derive(Default)]
 struct Groups {
     /// The series of samples in the journals.
@@ -205,8 +202,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns the groups that a start of the server would form of these samples, and other groups that an earlier flush may have
-    /// formed of the same series.
+    /// Returns the groups that a start of the server would form of these samples. Also returns other groups that an earlier flush
+    /// may have formed of these series.
     fn form(&mut self, known: &Known, samples: &OpenSeries) -> Vec<(SeriesId, Vec<Arc<Labels>>)> {
         let all: Vec<u32> = samples.iter().map(|(number, _)| number).collect();
         let is_homeless = |number: &&u32| {

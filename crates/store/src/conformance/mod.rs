@@ -27,7 +27,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Opens the driver under test on a directory. A case that reopens the driver calls the opener again with the same directory.
 pub type Opener = Arc<dyn Fn(PathBuf) -> Boxed<Result<Arc<dyn Driver>>> + Send + Sync>;
 
-/// One case. It checks one guarantee of the trait.
+/// Checks one guarantee of the trait.
 pub struct Case {
     pub name: &'static str,
     check: fn(Bench) -> Boxed<Result<(), String>>,
@@ -35,7 +35,6 @@ pub struct Case {
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
-        /// All cases.
         pub const CASES: &[Case] =
             &[$(Case { name: stringify!($name), check: |bench| Box::pin($name(bench)) }),*];
     };
@@ -97,7 +96,6 @@ impl Drop for Scratch {
     }
 }
 
-/// The opener of the driver under test, and the scratch directory of the case.
 pub struct Bench {
     opener: Opener,
     directory: PathBuf,
@@ -441,9 +439,9 @@ async fn rows_survive_reopening(bench: Bench) -> Result<(), String> {
     equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
 }
 
-/// For a driver with files, flips a bit in each of the first three rows, one after the other, and reads all rows after each
-/// flip. A row with a flipped bit must be reported as damaged, or be returned intact (from memory). All other rows must be
-/// returned. Damaged rows can be replaced and deleted.
+/// For a driver with files, flips a bit in each of the first three rows. Reads all rows after each flip. A row with a
+/// flipped bit must be reported as damaged, or be returned intact (from memory). All other rows must be returned. Damaged
+/// rows can be replaced and deleted.
 async fn a_damaged_row_is_reported(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let mut random = Random::new(9);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Disk, DiskFile, RealDisk};
 use crate::size::in_memory;
 
-/// A disk with injected faults for tests: little space, or operations that fail. Cutting or removing files frees space.
+/// Cutting or removing files frees space.
 #[derive(Clone, Debug, Default)]
 pub struct FaultyDisk(Arc<Switches>);
 

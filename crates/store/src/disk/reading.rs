@@ -6,7 +6,6 @@ use std::os::unix::fs::FileExt;
 
 /// A file open for reading. It stays readable after its name was removed.
 pub trait ReadFile: Send + Sync {
-    /// Length of the file, bytes.
     fn length(&self) -> io::Result<u64>;
 
     /// Reads bytes of the file from `offset` on, at most `bytes.len()`. Returns their number; 0 at the end of the file.

@@ -8,10 +8,10 @@ use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 
 use super::order::Ranks;
 
-/// A group with regular times ends where the labels other than the name change, for example at the next host, if it
-/// has at least this many members and [`GROUP_SAMPLES_MIN`] samples of each. Regular times take no space, so a larger group
-/// would save little, and a read rarely needs the series of both hosts. Irregular times are shared by as many members as
-/// possible.
+/// A group with regular times ends where the labels other than the name change, for example at the next host. The group
+/// must have at least this many members, and [`GROUP_SAMPLES_MIN`] samples of each. Regular times take no space, so a
+/// larger group would save little, and a read rarely needs the series of both hosts. Irregular times are shared by as many
+/// members as possible.
 const GROUP_MEMBERS_MIN: usize = 8;
 /// With fewer samples of each series, the row of a small group costs more than the samples in it. With one sample, a row of one
 /// series takes about 100 bytes, and a row of 64 series takes about 6 bytes per series. Series with so few samples therefore
@@ -52,7 +52,6 @@ impl Print {
     }
 }
 
-/// A series without a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Newcomer<'a> {
     pub number: u32,
@@ -60,7 +59,7 @@ pub struct Newcomer<'a> {
     pub times: Print,
 }
 
-/// Forms new groups. Each result is the list of the group's members, in order.
+/// Returns the members of each new group, in order.
 pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     newcomers.sort_unstable_by(|a, b| a.ranks.key().cmp(&b.ranks.key()));
     let mut groups: Vec<Vec<u32>> = Vec::new();
@@ -86,7 +85,7 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Whether a group with this many members ends before this series, which has the same times.
+/// Whether a group of this many members ends before the series `next`, which has the same times.
 fn ends(members: usize, last: &Ranks<'_>, next: &Newcomer<'_>) -> bool {
     let apart = || last.rest != next.ranks.rest;
     let Print { count, regular, .. } = next.times;

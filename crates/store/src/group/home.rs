@@ -27,15 +27,15 @@ pub struct Share {
     pub members: Vec<(u16, u32)>,
 }
 
-/// A new group, and the series row to write for it.
 pub struct NewGroup {
     pub id: SeriesId,
     pub members: Vec<u32>,
     pub row: Row,
 }
 
-/// Looks in the index for each series with samples in the generation. `index` takes the lock of the index. It is released between
-/// some series, because a writer that waits for it may hold the lock of the generations.
+/// Looks in the index for each series with samples in the generation. `index` takes the lock of the index.
+/// The lock is released between some series, because a writer that waits for the lock may hold the lock of
+/// the generations.
 fn of_each<G: Deref<Target = Index>, T>(
     generation: &Generation,
     index: impl Fn() -> G,

@@ -18,7 +18,6 @@ const ABSENT: u32 = 0;
 pub struct Ranks<'a> {
     /// Labels other than the metric name.
     pub rest: &'a [u32],
-    /// The metric name.
     pub name: u32,
 }
 
@@ -31,7 +30,6 @@ impl Ranks<'_> {
     }
 }
 
-/// The ranks of some series.
 #[derive(Debug, Default)]
 pub struct Order {
     /// Ranks of the labels other than the name, of all series.
@@ -41,8 +39,9 @@ pub struct Order {
 }
 
 impl Order {
-    /// Ranks the labels of the series with these numbers. `index` takes the lock of the index. It is released between some
-    /// series, so that writers of new series do not wait long. The series must stay in the index.
+    /// Ranks the labels of the series with these numbers. `index` takes the lock of the index. The lock is
+    /// released between some series, so that writers of new series do not wait long. The series must stay in
+    /// the index.
     pub fn of<G: Deref<Target = Index>>(numbers: &[u32], index: impl Fn() -> G) -> Self {
         let mut order = Self::default();
         let mut seen: Vec<bool> = Vec::new();
@@ -81,7 +80,7 @@ impl Order {
         order
     }
 
-    /// Replaces pairs by their ranks, and takes the names out.
+    /// Replaces pairs by their ranks, and moves the metric names out of `rest`.
     fn rank(&mut self, ranks: &[u32], is_name: impl Fn(u32) -> bool) {
         let (mut from, mut to) = (0, 0);
         for (end, name) in &mut self.series {

@@ -36,7 +36,8 @@ impl Part {
         self.times.last().unwrap_or(i64::MIN)
     }
 
-    /// Divides the part after each of these ascending times: no result has samples both up to and after one of them.
+    /// Divides the part at these ascending times. A sample at one of the times belongs to the result that ends
+    /// there.
     pub fn divided(self, ends: &[Timestamp]) -> Vec<Self> {
         let mut parts = Vec::new();
         let mut place = 0;

@@ -29,14 +29,12 @@ pub struct Stored {
     pub overhang: Overhang,
     /// The chunk without the prefix of its row, or the parts of the chunk that the question needs.
     pub chunk: Bytes,
-    /// Size of the whole chunk, bytes.
     pub whole: usize,
     /// The wanted members of the chunk's group: the member number, and the index of its series among the wanted series.
     /// Ordered by member.
     pub members: Arc<[(u16, usize)]>,
 }
 
-/// One of the series of a read.
 #[derive(Debug, Default)]
 pub struct Asked {
     pub masks: Vec<Mask>,
@@ -44,17 +42,15 @@ pub struct Asked {
     pub open: Vec<Part>,
 }
 
-/// The question, the same for all series of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// The range to read: the requested range, extended at both ends by twice the limit on moves of times, because a sample there
-    /// may have been moved out of the range, or may be a copy of such a sample.
+    /// The requested range, extended at both ends by twice the limit on moves of times. A sample in an extension may have been
+    /// moved out of the range, or may be a copy of such a sample.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
 
-/// Samples of one series in one chunk or in memory.
 #[derive(Debug)]
 struct Candidate {
     /// Time range of the whole chunk, or of the samples in memory.
@@ -65,7 +61,6 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Samples in memory.
     fn open(part: Part) -> Self {
         let range = TimeRange::new(part.first(), part.last());
         Self { range, reach: range, source: Source::Open(part) }
@@ -78,7 +73,6 @@ enum Source {
     Chunk { row: usize, column: Column },
 }
 
-/// The column of one member of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     member: u16,
@@ -108,7 +102,6 @@ enum Step {
 #[derive(Debug)]
 enum Slot {
     Open(Part),
-    /// Index of a decoded part.
     Decoded(usize),
 }
 
@@ -138,7 +131,6 @@ pub struct Job {
     columns: Vec<(u16, usize)>,
 }
 
-/// The plan for all series.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub jobs: Vec<Job>,
@@ -153,7 +145,6 @@ pub struct Plan {
     masks: Vec<Vec<Mask>>,
 }
 
-/// Result of a job.
 #[derive(Debug, Default)]
 pub struct Done {
     pub parts: Vec<(usize, Part)>,
@@ -161,14 +152,12 @@ pub struct Done {
     pub failed: Vec<Failed>,
 }
 
-/// A column that could not be read.
 #[derive(Debug)]
 pub struct Failed {
     /// Index of the stored chunk.
     pub row: usize,
     /// Time range of the whole chunk.
     pub range: TimeRange,
-    /// The slot of the part.
     pub slot: usize,
     pub error: tacho_chunk::Error,
 }
@@ -225,7 +214,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Decides for each series which columns are decoded.
     fn choose(
         &mut self,
         candidates: Vec<Vec<Candidate>>,
@@ -310,17 +298,14 @@ impl Plan {
         Step::Parts(together.into_iter().map(slot).collect())
     }
 
-    /// The series that a decoded part belongs to.
     pub fn series_of(&self, slot: usize) -> usize {
         self.slots.get(slot).copied().unwrap_or_default()
     }
 
-    /// Masks of a series.
     pub fn masks(&self, series: usize) -> &[Mask] {
         self.masks.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// Assembles the pieces of each series.
     pub fn finish(self, done: Vec<Done>, question: &Question) -> Vec<Vec<Piece>> {
         let mut decoded: Vec<Option<Part>> = Vec::new();
         decoded.resize_with(self.slots.len(), || None);
@@ -350,8 +335,8 @@ impl Plan {
     }
 }
 
-/// Divides the samples in memory at the start and the end of each chunk. So whether a chunk is decoded depends on the samples in
-/// memory between these, not on the others, which depend on the range of the question.
+/// Divides the samples in memory at the start and the end of each chunk. Whether a chunk is decoded then
+/// depends only on the samples in memory between these two times, and not on the range of the question.
 fn divide_open(candidates: &mut Vec<Candidate>) {
     let (open, chunks): (Vec<_>, Vec<_>) =
         candidates.iter().partition(|candidate| matches!(candidate.source, Source::Open(_)));
@@ -431,7 +416,6 @@ fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
 }
 
 impl Job {
-    /// Number of columns to decode.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -472,7 +456,7 @@ impl Job {
         let Header { start, end, time_error_max, .. } = self.header;
         let moved = Moved::new(TimeRange::new(start, end), time_error_max, self.overhang);
         for (member, slot) in &self.columns {
-            // A damaged column must not hide the others.
+            // A damaged column must not hide the other columns.
             match chunk.values_in(*member, places.clone()) {
                 Ok(Some(values)) => {
                     done.values += values.len() as u64;

@@ -2,8 +2,8 @@
 //!
 //! A sender that gets no answer sends its batch again. Normally the later write replaces the earlier one, because the
 //! times are equal. But a rule may have moved the earlier times. A moved time is nearer to its own original than to any
-//! other original of its row (`tacho_chunk::semantic::compact_times`), and its distance is at most the row's error. A
-//! later sample therefore counts as a copy of the nearest moved sample if their distance is at most the error. The copy
+//! other original of its row (`tacho_chunk::semantic::compact_times`). Its distance is at most the row's error. A later
+//! sample therefore counts as a copy of the nearest moved sample if their distance is at most the error. The copy
 //! replaces that sample and gets its time.
 //!
 //! The first and the last time of a row are not moved, so samples outside of the row are new. There are two exceptions: a
@@ -26,8 +26,7 @@ use tacho_model::{TimeRange, Timestamp};
 /// Generation and number of the chunk of a part. Of samples with equal times, the one with the highest place is kept.
 pub type Place = (u64, u32);
 
-/// How far the originals of the first and the last time of a row may be outside of the row, ns. 0 if the time was not
-/// moved.
+/// Largest distance of the original of the first or last time from the row, ns. 0 if the time was not moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhang {
     pub before: u64,
@@ -49,7 +48,6 @@ impl Overhang {
     }
 }
 
-/// A row with moved times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// From the first to the last time of the row.
@@ -60,7 +58,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// A row with times changed by up to `error`. Returns `None` for a row with exact times.
+    /// `None` for a row with exact times.
     pub fn new(range: TimeRange, error: u64, overhang: Overhang) -> Option<Self> {
         (error > 0).then_some(Self { range, error, overhang })
     }

@@ -1,4 +1,4 @@
-//! The bytes of a group's row in the Series table, and of the prefix of a row that replaces others.
+//! The bytes of a group's row in the Series table, and of the prefix of a merged row.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,11 +17,10 @@ use crate::{Error, Result};
 const VERSION: u8 = 2;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
-/// Labels shorter than this stay uncompressed, bytes, because compression would save nothing.
 const COMPRESS_BYTES_MIN: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
-/// Limit on the decompressed labels of one group, bytes. In rows from before the limit on the bytes of all labels of a series, 64
-/// series with 64 labels of maximum length have 17 MiB.
+/// Limit on the decompressed labels of one group, bytes. Rows of older versions, without a limit on the bytes of all labels of a
+/// series, may have 17 MiB: 64 series with 64 labels of maximum length.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
 /// The id of a group. For a single member, this is the member's id.
@@ -72,7 +71,6 @@ pub fn series_scan(shard: u8) -> Scan {
     Scan::all(Table::Series, [shard])
 }
 
-/// A decoded row of the Series table.
 #[derive(Debug, PartialEq)]
 pub struct SeriesRow {
     pub kind: Kind,
@@ -90,8 +88,6 @@ pub fn series_key(clustering: &[u8]) -> Result<(Kind, SeriesId)> {
     Ok((kind, SeriesId(u128::from_be_bytes(group))))
 }
 
-/// Decodes a row of the Series table.
-///
 /// # Errors
 /// `Version` for a row of a newer version, `Corrupt` for a malformed row.
 pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
@@ -143,7 +139,6 @@ pub fn each_member(
     Ok((kind, group))
 }
 
-/// Reads the labels of all members.
 fn members(
     bytes: &[u8],
     unfolding: &mut Unfolding,
@@ -182,7 +177,6 @@ pub struct Replacement {
     pub merge: u64,
     /// The replaced rows start in this range.
     pub starts: TimeRange,
-    /// The highest generation of the replaced rows.
     pub through: u64,
 }
 
@@ -221,18 +215,13 @@ impl Replacement {
     }
 }
 
-/// The decoded value of a chunk's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The rows that this row replaces.
     pub replacement: Option<Replacement>,
-    /// Overhang of the row's times.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }
 
-/// Splits the value of a chunk's row into prefix and chunk.
-///
 /// # Errors
 /// `Version` for a prefix of a newer version, `Corrupt` for a damaged prefix.
 pub fn split_value(value: &Bytes) -> Result<Split> {
@@ -248,7 +237,6 @@ pub struct Remains {
     pub chunk: Bytes,
 }
 
-/// Extracts the rest of a damaged value.
 pub fn remains(value: &Bytes) -> Remains {
     match take_prefix(value) {
         Ok(Prefix { replacement, bytes, sum, .. }) => {
@@ -273,12 +261,10 @@ pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
 struct Prefix {
     replacement: Option<Replacement>,
     overhang: Overhang,
-    /// Length of the prefix, bytes.
     bytes: usize,
     sum: Sum,
 }
 
-/// The checksum of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sum {
     Right,
@@ -298,7 +284,7 @@ impl Prefix {
     }
 }
 
-/// Reads the prefix. The caller decides about a wrong checksum.
+/// The caller decides about a wrong checksum.
 fn take_prefix(value: &[u8]) -> Result<Prefix> {
     let Some(rest) = value.strip_prefix(MAGIC) else {
         if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {

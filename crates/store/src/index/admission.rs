@@ -13,13 +13,11 @@ use crate::journal::format::DEFINITIONS_BYTES_MAX;
 pub struct Bounds {
     pub series_max: usize,
     pub label_names_max: usize,
-    /// Limit on distinct values of one label.
     pub label_values_max: usize,
     /// Limit on the memory of the index with all labels ([`Index::bytes`]).
     pub bytes_max: usize,
 }
 
-/// The reason why a series is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("limit of {max} series is reached")]
@@ -41,7 +39,6 @@ pub struct Admission<'a> {
     bounds: Bounds,
     /// The series of the index that the last successful lookup found.
     before: Option<SeriesNumber>,
-    /// New series that were admitted.
     series: HashSet<SeriesId>,
     /// New values of the admitted series, by label name.
     values: HashMap<&'a str, HashSet<&'a str>>,
@@ -52,7 +49,6 @@ pub struct Admission<'a> {
     pub(super) written: usize,
 }
 
-/// Limit on the characters of a refused value in a message.
 const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {

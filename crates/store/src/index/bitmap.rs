@@ -68,7 +68,6 @@ impl Bitmap {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
-    /// The numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.words.iter().zip((0u32..).step_by(WORD_BITS as usize)).flat_map(|(word, first)| {
             let rest = |word: &u64| Some(word & (word - 1)).filter(|rest| *rest != 0);
@@ -77,7 +76,6 @@ impl Bitmap {
         })
     }
 
-    /// Memory, bytes.
     pub fn bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }

@@ -8,30 +8,24 @@ use tacho_model::NAME;
 use super::pairs::PairNumber;
 use super::{Index, Label, Postings, VALUE_BYTES, Valued};
 
-/// The number and memory of series, by label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cardinality {
     /// Series by kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
     /// Number of series. A series with samples and entries counts once.
     pub series_total: usize,
-    /// Limit on series.
     pub series_max: usize,
     /// Memory of the whole index including labels, bytes.
     pub bytes: usize,
     /// The metric names with the most series, largest first.
     pub names: Vec<(String, usize)>,
-    /// Statistics by label, sorted by memory, largest first.
     pub labels: Vec<LabelCost>,
 }
 
-/// Cost of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelCost {
     pub name: String,
-    /// Number of distinct values.
     pub values: usize,
-    /// Number of series with the label.
     pub series: usize,
     /// Memory of the label, bytes: its values, the number of the pair in every series, and its postings.
     pub bytes: usize,

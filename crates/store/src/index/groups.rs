@@ -18,7 +18,6 @@ pub struct Group<'a> {
     pub members: &'a [SeriesNumber],
 }
 
-/// Group and member number of a series.
 pub type Place = (GroupNumber, u16);
 
 #[derive(Debug, Default)]

@@ -19,12 +19,10 @@ impl Index {
         Arc::new(Labels::from_sorted(pairs))
     }
 
-    /// The numbers of a series' pairs, sorted by name.
     pub fn pairs_of(&self, number: SeriesNumber) -> &[PairNumber] {
         &self.series(number).pairs
     }
 
-    /// Name and value of a pair.
     pub fn shared_pair(&self, pair: PairNumber) -> (Arc<str>, Arc<str>) {
         self.pairs.shared(pair)
     }

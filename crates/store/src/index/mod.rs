@@ -41,7 +41,6 @@ use postings::Postings;
 
 use crate::kinds::{of_kind, of_kind_mut};
 
-/// A set of kinds of record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kinds(u8);
 
@@ -71,8 +70,7 @@ struct Series {
 /// Memory of a series in all tables of the index and its groups, without its labels, bytes. Includes the temporary copy
 /// while a table grows.
 const SERIES_BYTES: usize = 128;
-/// Memory of one label of a series, bytes: the number of the pair, and the number of the series in the postings of one value
-/// and of one label.
+/// Memory of one label of a series, bytes: the number of the pair, and two copies of the number of the series in postings.
 const NUMBER_BYTES: usize = 16;
 /// Memory of one value without its text, bytes: key, postings, their share of a node, the pair, and the allocator.
 const VALUE_BYTES: usize = 144;
@@ -82,7 +80,6 @@ const LABEL_BYTES: usize = 184;
 /// Most series have at most this many labels. Space for them is reserved while a series is added.
 const PAIRS_USUAL: usize = 16;
 
-/// Values and series of one label.
 #[derive(Debug)]
 struct Label {
     name: Arc<str>,
@@ -131,7 +128,6 @@ impl Index {
         self.bytes + self.spellings.bytes()
     }
 
-    /// The texts by which senders name the series of samples.
     pub const fn spellings(&self) -> &Spellings {
         &self.spellings
     }
@@ -163,7 +159,6 @@ impl Index {
         id_at(&self.ids, number)
     }
 
-    /// Whether the series has records of this kind.
     pub fn is_of(&self, kind: Kind, number: SeriesNumber) -> bool {
         self.series(number).kinds.has(kind)
     }
@@ -216,7 +211,6 @@ impl Index {
         Ok(self.number(labels.id()).unwrap_or_else(|| self.add_new(labels.id(), labels.iter())))
     }
 
-    /// Adds a kind to a series of the index.
     pub fn add_kind(&mut self, kind: Kind, number: SeriesNumber) {
         let series = self.series_mut(number);
         if !series.kinds.has(kind) {
@@ -226,7 +220,6 @@ impl Index {
         }
     }
 
-    /// Removes a series that has no records.
     pub fn forget_unused(&mut self, number: SeriesNumber) {
         if self.series(number).kinds == Kinds::default() && self.number(self.id(number)) == Some(number) {
             self.forget(number);
@@ -346,7 +339,6 @@ impl Index {
         self.groups.remove(number);
     }
 
-    /// Numbers of all groups.
     pub fn groups(&self) -> impl Iterator<Item = GroupNumber> {
         self.groups.numbers()
     }

@@ -22,7 +22,7 @@ pub fn id_at(ids: &[SeriesId], number: SeriesNumber) -> SeriesId {
 
 /// The numbers of ids. A [`HashTable`] takes 5.7 to 11.4 bytes per id; a `HashMap` with 128-bit keys takes 38 to 75. Linear
 /// probing (Knuth, TAOCP 6.4) takes 5.3 to 10.7. With 10,000 ids, linear probing needs 9 ns to look up a known id and 13 ns
-/// for an unknown one; [`HashTable`] needs 4 and 3 ns.
+/// for an unknown id. [`HashTable`] needs 4 and 3 ns.
 #[derive(Debug, Default)]
 pub struct Numbers {
     places: HashTable<u32>,

@@ -49,7 +49,6 @@ impl Pairs {
         pair.map_or_else(|| ("".into(), "".into()), |pair| (pair.name.clone(), pair.value.clone()))
     }
 
-    /// Makes the number of a pair unused.
     pub fn remove(&mut self, number: PairNumber) {
         if let Some(place) = self.pairs.get_mut(number as usize).filter(|place| place.is_some()) {
             *place = None;

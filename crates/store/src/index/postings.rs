@@ -27,7 +27,7 @@ const LIST_SHARE: usize = 32;
 const BITS_SHARE: usize = 4 * LIST_SHARE;
 
 impl Postings {
-    /// Adds a number. `number` must be larger than all others.
+    /// `number` must be larger than all others.
     pub fn push(&mut self, number: u32) {
         let series = number as usize + 1;
         match self {

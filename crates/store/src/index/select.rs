@@ -195,7 +195,6 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Progress of the current matcher.
 #[derive(Default)]
 enum Work {
     #[default]
@@ -294,7 +293,7 @@ impl<'m> Selecting<'m> {
         };
     }
 
-    /// The result, without series that have left the index in the meantime.
+    /// Without series that have left the index in the meantime.
     fn into_found(self, index: &Index) -> Vec<SeriesNumber> {
         let all = match self.found {
             Found::Set(set) => set.iter().collect(),
@@ -355,12 +354,9 @@ pub fn select(
     None
 }
 
-/// Why a selection has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfound {
-    /// The caller has stopped waiting.
     NotAwaited,
-    /// More series are selected than the caller allows.
     TooMany,
 }
 
@@ -398,8 +394,7 @@ impl Selected {
     }
 }
 
-/// Selects the series of a kind that at least one selector accepts; without selectors, all series. Returns `None` if the caller
-/// has stopped waiting.
+/// `None` if the caller has stopped waiting.
 pub fn select_any(
     index: &Guarded<Index>,
     kind: Kind,

@@ -1,8 +1,8 @@
 //! Which series does a sender mean by a text that it has sent before?
 //!
-//! For each series, the table has the last [`Spelling`] of the series that was written, 16 bytes by the number of the series, and
-//! finds the number by the spelling. So it takes about 27 bytes per series, and a series has one spelling at a time. A spelling
-//! is forgotten with its series.
+//! For each series, the table has an entry of 16 bytes with the last [`Spelling`] that was written for the
+//! series. It also has a hash table from spellings to numbers of series. Both take about 27 bytes per series.
+//! A series has one spelling at a time. A spelling is forgotten with its series.
 //!
 //! The table has its own lock, so that decoders do not wait for the index. Code that locks both locks the index first.
 
@@ -21,14 +21,12 @@ const AT_ONCE: usize = 1_024;
 /// The list grows by this part of its length, because doubling would take up to 16 bytes more per series.
 const GROWTH: usize = 8;
 
-/// A spelling of a series that was stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Learned {
     pub id: SeriesId,
     pub spelling: Spelling,
     /// Returned with the series when it is found.
     pub note: u16,
-    /// Length of the canonical labels, bytes.
     pub labels_bytes: u16,
 }
 
@@ -57,7 +55,6 @@ struct Entry {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the number of the series.
     entries: Vec<Entry>,
     /// The numbers of the series that have a spelling.
     places: HashTable<SeriesNumber>,
@@ -78,17 +75,14 @@ impl Default for Spellings {
 }
 
 impl Spellings {
-    /// Memory, bytes.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Number of series with a known spelling.
     pub fn known(&self) -> usize {
         self.0.known.load(Ordering::Relaxed)
     }
 
-    /// Finds series for one body.
     pub fn finder(&self) -> Finder<'_> {
         let shared = &*self.0;
         Finder { shared, table: None, left: 0, last: 0, added: shared.added.load(Ordering::Acquire) }
@@ -184,7 +178,8 @@ impl Table {
     }
 }
 
-/// Finds series by their spellings while one body is decoded. It holds the lock of the table for some hundred lookups at a time.
+/// Finds series by their spellings while one body is decoded. Holds the lock of the table for at most
+/// [`AT_ONCE`] lookups.
 pub struct Finder<'a> {
     shared: &'a Shared,
     table: Option<RwLockReadGuard<'a, Table>>,

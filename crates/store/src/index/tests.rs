@@ -195,8 +195,7 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
         "the shared label value must be kept only once: {sizes:?}"
     );
     assert_eq!(index.cardinality(1, 9).bytes, index.bytes());
-    // The limit leaves 1,000 bytes. A new series with a new long label value exceeds it. A known series, a new series with short
-    // labels, and a new series with a known long value do not.
+    // The limit leaves 1,000 bytes. Only a new series with a new long label value exceeds it.
     let (other, known) = (labels(&[("__name__", "other"), ("path", &"w".repeat(2_000))]), series[7].clone());
     let short = labels(&[("__name__", "m8"), ("host", "b")]);
     let shares = labels(&[("__name__", "m9"), ("path", &long)]);
@@ -307,7 +306,7 @@ proptest! {
         let mut all: Vec<Arc<Labels>> = Vec::new();
         for (nth, pairs) in series.into_iter().enumerate() {
             let labels = Arc::new(Labels::new(pairs).unwrap());
-            // Every third series is added with entries only. It is not found, unless samples with the same labels are added.
+            // Every third series is added with entries only. It is found only if samples with the same labels are added.
             index.add(if nth % 3 == 2 { Kind::Entry } else { Kind::Sample }, labels.id(), &labels);
             if nth % 3 != 2 && !all.contains(&labels) {
                 all.push(labels);

@@ -21,7 +21,6 @@ pub struct Columns {
     /// Number of the last series in the block, plus 1.
     next: i64,
     columns: Vec<u8>,
-    /// Values of the column being written.
     words: Vec<i64>,
 }
 
@@ -42,7 +41,6 @@ impl Columns {
         true
     }
 
-    /// Writes the block of the series that were added.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if self.series > 0 {
             out.push(BLOCK_COLUMNS);
@@ -94,7 +92,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
     Some((value_type, exact))
 }
 
-/// Writes the words. `exact`: the words are whole numbers, so their differences may be small.
+/// `exact`: the words are whole numbers, so their differences may be small.
 #[expect(clippy::cast_possible_truncation, reason = "`coding` is wide enough for the largest difference")]
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };

@@ -44,7 +44,6 @@ pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     cursor.varint("synced")
 }
 
-/// Whether the record only repeats definitions.
 pub fn repeats(payload: &[u8]) -> bool {
     payload.first().is_some_and(|flags| flags & FLAG_REPEATS != 0)
 }
@@ -63,7 +62,7 @@ impl<D: Define> Decoder<D> {
         Self { version, defines, series, operations, texts, missing_max: 0, lost: false }
     }
 
-    /// What the definitions of the file have left.
+    /// The receiver of the definitions, with the state that it has collected.
     pub fn into_defines(self) -> D {
         self.defines
     }
@@ -280,12 +279,10 @@ fn front(version: u16, payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), M
     Ok((cursor, origin))
 }
 
-/// Reads the labels that one record defines.
 #[derive(Default)]
 struct LabelsReader {
     /// Whether each set of labels is written as one string.
     whole: bool,
-    /// Canonical labels of the previous series.
     last: Vec<u8>,
     /// Bytes of all labels when written out.
     written: usize,
@@ -351,9 +348,7 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
 
 /// What [`define`] permits because of damage of the file.
 struct Missing<'a> {
-    /// Limit on further missing definitions.
     max: &'a mut usize,
-    /// Whether known definitions may be repeated.
     again: bool,
 }
 

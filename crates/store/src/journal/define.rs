@@ -9,14 +9,12 @@ use tacho_model::{Batch, Families, KnownSamples, KnownSeries, LabelError, Labels
 use crate::guarded::Guarded;
 use crate::index::{Index, SeriesNumber};
 
-/// The records of one batch of a journal.
 #[derive(Debug, Default)]
 pub struct Records {
     pub batch: Batch,
     pub known: KnownSamples,
 }
 
-/// Keeps the series that a file defines.
 pub trait Define {
     type Series: Clone;
 
@@ -32,7 +30,7 @@ pub trait Define {
     fn add(&self, records: &mut Records, series: Self::Series, samples: &[Sample]);
 }
 
-/// Keeps the labels, for readers that compare journals with something else.
+/// Keeps the labels. For readers that do not add the series to an index.
 #[derive(Debug, Default)]
 pub struct Labelled(Families);
 

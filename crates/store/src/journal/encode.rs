@@ -74,7 +74,6 @@ impl<K: std::hash::Hash + Eq> Table<K> {
     }
 }
 
-/// Number of definitions in a file at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     series: u64,
@@ -149,7 +148,6 @@ impl Encoder {
         self.latest.take_if(|defined| !defined.after.is_within(&mark));
     }
 
-    /// Appends the record of an arrival without known series to `out`. See [`Encoder::encode_known`].
     pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
         self.encode_known(arrival, &Index::default(), synced, out)
     }

@@ -73,7 +73,6 @@ pub struct Older {
     pub length: u64,
 }
 
-/// Header of a journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub generation: u64,
@@ -105,13 +104,10 @@ impl Header {
     }
 }
 
-/// A decoded copy of the header, its version and its length in bytes.
 pub type One = (Header, u16, usize);
 
-/// Maximum length of the two header copies, bytes.
 pub const HEADERS_BYTES_MAX: usize = 2 * (HEADER_BYTES + 4 + 16 * OLDER_MAX);
 
-/// The position of the first occurrence of `wanted` at or after `from`.
 pub fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     bytes.get(from..)?.windows(wanted.len()).position(|window| window == wanted).map(|at| from + at)
 }
@@ -180,7 +176,6 @@ fn field<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|i| header.get(at + i).copied().unwrap_or(0))
 }
 
-/// Appends a record with this payload.
 pub fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
     let length = length_of(payload).to_le_bytes();
     let crc = record_checksum(length, payload);

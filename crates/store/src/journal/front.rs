@@ -9,7 +9,6 @@ use super::format::{
 use super::search::{Search, Sound};
 use crate::{Error, Result};
 
-/// State of the beginning of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Front {
     /// The process died while it created the file. The file never had a record.
@@ -20,8 +19,8 @@ pub enum Front {
         /// Position of the first record.
         bytes: usize,
     },
-    /// One header copy is damaged and `header` is the other one. If all copies are damaged, `header` is `None` and the file
-    /// has records.
+    /// One header copy is damaged, and `header` is the intact copy. If all copies are damaged, `header` is `None` and the
+    /// file has records.
     Damaged { header: Option<Header>, version: u16, bytes: usize, why: String },
 }
 

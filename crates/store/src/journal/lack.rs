@@ -12,11 +12,9 @@ use super::format::file_name;
 use super::reader::{Contents, Lost};
 use crate::disk::Disk;
 
-/// Suffix that is added to the journal's name.
 const SUFFIX: &str = "lack";
 const TITLE: &str = "tachograph lack 1";
 
-/// Unreadable parts of a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lack {
     pub lost: Lost,
@@ -83,7 +81,6 @@ impl Lack {
     }
 }
 
-/// Whether the path is a lack file.
 pub fn is_lack(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(SUFFIX))
 }

@@ -26,19 +26,16 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// The header. `None` if all copies are damaged, or if the process died while it created the file.
     pub header: Option<Header>,
-    /// Whether the process died while it created the file.
     pub never_begun: bool,
     pub records: u64,
     /// Offsets and reasons of damaged places that had been synced.
     pub damaged: Vec<(u64, String)>,
     /// Offsets and descriptions of damage that loses no record.
     pub harmless: Vec<(u64, &'static str)>,
-    /// Damaged places that may have contained batches.
     pub lost: Lost,
     /// Length of the valid part, bytes.
     pub length: u64,
@@ -51,7 +48,6 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The state before the first record.
     fn begin(front: &Front, bytes: &[u8]) -> Self {
         Self {
             header: front.header().cloned(),
@@ -67,7 +63,8 @@ impl Contents {
         }
     }
 
-    /// Whether the damaged place at this offset is one of the two headers. The other one has the same content.
+    /// Whether the damaged place at this offset is one of the two headers. The other header has the same
+    /// content.
     pub const fn is_one_header(&self, offset: u64) -> bool {
         offset == 0 && self.header.is_some()
     }
@@ -118,7 +115,6 @@ pub fn refuse_newer(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads the header of a file and the length of the file.
 pub fn read_front(disk: &dyn Disk, path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
     let file = disk.open_to_read(path).map_err(failed)?;
@@ -223,15 +219,11 @@ fn read_with<D: Define>(
     Ok((contents, decoder.into_defines()))
 }
 
-/// A range of a journal file.
 enum Step {
-    /// The payload of an intact record.
     Record(Range<usize>),
     /// A damaged range that had been synced.
     Damaged(Range<usize>),
-    /// Damage that loses no record.
     Harmless(usize, &'static str),
-    /// An intact mark.
     Mark(usize),
 }
 
@@ -253,8 +245,8 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // Either the write was torn here, and none of its content counts; or only the length of the record is
-            // damaged, and the rest of the same write is intact.
+            // If the write was torn here, none of its content counts. If only the length of the record is
+            // damaged, the rest of the same write is intact.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
                 steps.push(Step::Harmless(

@@ -6,7 +6,8 @@ use tacho_model::{AttributeValue, Entry, ExecutionSeries, Labels, Sample, Segmen
 
 use super::format::RECORD_BYTES_MAX;
 
-/// Limit on the sum of the bounds of one batch: the rest are the flags, the origin and the heads of the tables.
+/// Limit on the sum of the bounds of one batch. The flags, the origin and the heads of the tables take the rest
+/// of the record.
 pub const BATCH_COST_MAX: usize = RECORD_BYTES_MAX - 1_024;
 
 /// A varint of 32 bits, and one of 64 bits.
@@ -78,8 +79,8 @@ mod tests {
         Arc::new(Labels::new([("__name__", &*number), ("a", &*number.repeat(100))]).unwrap())
     }
 
-    /// Checks that the record takes more than a third of the bound of the batch, and at most the bound and the rest that
-    /// [`BATCH_COST_MAX`] leaves.
+    /// Checks that the record takes more than a third of the bound of the batch. It may take at most the bound plus the
+    /// rest that [`BATCH_COST_MAX`] leaves.
     fn check(batch: Batch) {
         let arrival = Arrival::new(Arc::new(batch), None);
         let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);

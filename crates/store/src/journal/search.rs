@@ -15,7 +15,6 @@ use super::format::{
 /// searched.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
-/// An intact record or mark.
 pub struct Sound {
     pub at: usize,
     pub next: usize,

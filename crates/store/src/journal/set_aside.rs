@@ -9,10 +9,8 @@ use super::lack::{Lack, is_lack};
 use super::reader::read;
 use crate::disk::{Disk, free_path};
 
-/// Name of the quarantine directory within the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
 
-/// The files in the quarantine, without the lack files.
 fn files(disk: &dyn Disk, directory: &Path) -> impl Iterator<Item = PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let names = disk.list(&quarantine).unwrap_or_default();
@@ -37,8 +35,8 @@ pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
     journals.sort_unstable();
     let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(disk, &path) {
         Some(lack) => lack.reason(generation),
-        // The lack file (`NAME.lack`) is damaged, or it is missing: it could not be written, or an older version quarantined
-        // the journal.
+        // The lack file (`NAME.lack`) is damaged or missing. It is missing if it could not be written, or if an older
+        // version quarantined the journal.
         None => match read(disk, &path, |_| {}) {
             Ok(contents) => contents.lack().reason(generation),
             Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),

@@ -24,7 +24,6 @@ pub struct Writer {
 /// State of the file after a failed commit. The records of the commit are not acknowledged.
 #[derive(Debug)]
 pub enum Failure {
-    /// The file is unchanged, and the next commit may succeed.
     Undone(Error),
     /// The bytes after `length` are unknown. The file must be cut there, and accepts no more records.
     Broken(Error),
@@ -62,7 +61,6 @@ impl Writer {
         &self.path
     }
 
-    /// Bytes that are on disk.
     pub const fn length(&self) -> u64 {
         self.length
     }

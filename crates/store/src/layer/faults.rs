@@ -28,8 +28,8 @@ pub struct Faults {
     pub error_before: u64,
     /// The call takes effect and then reports a failure. A scan only fails.
     pub error_after: u64,
-    /// The call is performed only in part and then fails: the first rows of a `put`, the first of several deletes, or the
-    /// first row of a scan.
+    /// The call is performed only in part and then fails. The part is the first rows of a `put`, the first of several
+    /// deletes, or the first row of a scan.
     pub torn: u64,
     /// Whether puts are never torn, so that a driver with atomic puts stays atomic.
     pub whole_puts: bool,
@@ -40,7 +40,6 @@ pub struct Faults {
     pub delay_max: Duration,
 }
 
-/// The fault that is injected into one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -65,14 +64,11 @@ pub struct Faulty<D> {
     damaged: Mutex<DamagedRows>,
 }
 
-/// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Damaged rows, with the damage of each.
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
-/// Damage of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wound {
     /// No byte of its value can be read.
@@ -112,7 +108,6 @@ impl<D: Driver> Faulty<D> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the damage of rows that are put again.
     fn clear_put_rows(&self, rows: &[Row]) {
         let mut damaged_rows = self.damaged_rows();
         if !damaged_rows.0.is_empty() {
@@ -123,7 +118,6 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Removes the damage of deleted rows.
     fn clear_deleted_rows(&self, deletes: &[Delete]) {
         let mut damaged_rows = self.damaged_rows();
         if !damaged_rows.0.is_empty() {
@@ -152,7 +146,6 @@ impl<D: Driver> Faulty<D> {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
 
-    /// Waits until the driver is frozen.
     pub async fn wait_frozen(&self) {
         // `self` holds the sender, so waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;
@@ -219,7 +212,6 @@ impl<D: Driver> Faulty<D> {
 }
 
 impl DamagedRows {
-    /// The row with its damage applied.
     fn apply_damage(&self, row: Row) -> Scanned {
         let Row { table, partition, clustering, value } = row;
         let place = (table, partition, clustering);

@@ -21,14 +21,12 @@ use crate::driver::{
 pub const BUCKETS: usize = 27;
 const BUCKET_FIRST_LOG2: u32 = 10;
 
-/// Measurements of one kind of call at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     pub calls: u64,
     pub errors: u64,
     /// Rows that were passed to `put`, or read; for deletes, the number of rows and ranges to delete.
     pub rows: u64,
-    /// Bytes of the values.
     pub bytes: u64,
     /// Unreadable rows. A row counts each time it is read.
     pub damaged: u64,

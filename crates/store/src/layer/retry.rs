@@ -19,7 +19,6 @@ use crate::driver::{
 use crate::{Error, Result};
 use tacho_model::Random;
 
-/// Limit on attempts, and limits on the waits between them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Limit on the calls for one request, including the first one. 0 means 1.
@@ -35,7 +34,6 @@ impl Default for Policy {
     }
 }
 
-/// The waits between the attempts of one request.
 #[derive(Debug)]
 pub struct Backoff {
     random: Random,
@@ -84,7 +82,6 @@ impl<D: Driver> Retry<D> {
     }
 }
 
-/// Remaining attempts of one request.
 struct Attempts {
     left: u32,
     backoff: Backoff,
@@ -182,7 +179,6 @@ impl<D: Driver> Driver for Retry<D> {
     }
 }
 
-/// A scan and its position.
 struct Resume<D> {
     driver: Arc<D>,
     /// The part of the scan that was not read yet.

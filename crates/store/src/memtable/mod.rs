@@ -27,7 +27,6 @@ pub const CHUNK_CALLS_MAX: usize = 65_536;
 /// chunk with many distinct sequences of events.
 pub const CHUNK_OPEN_BYTES_MAX: usize = 16 << 20;
 
-/// Entries of one series.
 #[derive(Debug, Default)]
 pub struct OpenEntries {
     entries: Vec<Entry>,
@@ -35,7 +34,7 @@ pub struct OpenEntries {
 }
 
 impl OpenEntries {
-    /// Adds an entry. Returns whether it is in another two-day window than the previous entry.
+    /// Returns whether the entry is in another two-day window than the previous entry.
     pub fn push(&mut self, entry: Entry) -> bool {
         let changes_window =
             self.entries.last().is_some_and(|last| Walk::from(last.at).changes_window(entry.at));

@@ -1,9 +1,9 @@
 //! Packed open samples of series, and their lookup by series number.
 //!
 //! The index gives each series a number. With this number, a generation finds the open samples of the series without hashing.
-//! While a series shares its times with others, only its values are packed (`words.rs`). When it has too many samples for that,
-//! or more than a few samples with times that are not shared, times and values are packed (`tacho_chunk::pack`). Samples after a
-//! change of the type of value are not packed. Nearly all series have one type.
+//! While a series shares its times with others, only its values are packed (`words.rs`). A series with too many samples, or with
+//! more than a few samples whose times are not shared, has packed times and values (`tacho_chunk::pack`). Samples after a change
+//! of the type of value are not packed. Nearly all series have one type.
 
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
@@ -13,7 +13,6 @@ use super::times::{Node, ROOT, SharedTimes};
 use super::words::Words;
 use crate::scatter::Walk;
 
-/// The open samples of one series in a generation.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenSamples<'a> {
     held: &'a Held,
@@ -23,9 +22,7 @@ pub struct OpenSamples<'a> {
 /// Samples of one series, in order of arrival.
 #[derive(Debug)]
 struct Held {
-    /// Number of the series in the index.
     number: u32,
-    /// Type of the first value.
     value_type: ValueType,
     form: Form,
 }
@@ -67,13 +64,11 @@ const SHARED_LIMITS: u32 = 64;
 /// A series with more samples than this, and times that are not shared, is packed. An empty [`Packed`] takes about as much memory
 /// as four samples.
 const FEW_MAX: usize = 16;
-/// Content of an unused place of [`Form::Few`].
 const UNUSED: Few = (0, 0);
 
 #[derive(Debug)]
 struct Packed {
     samples: PackedSamples,
-    /// Type of the packed values.
     value_type: ValueType,
     /// All samples after the packed ones. Begins with the first value of another type.
     mixed: Vec<Sample>,
@@ -108,7 +103,7 @@ impl Held {
         Self { number, value_type: first.value.value_type(), form }
     }
 
-    /// Appends samples. Returns the memory that they take without the shared times, bytes.
+    /// Returns the memory that the samples take without the shared times, bytes.
     fn push(&mut self, samples: &[Sample], times: &mut SharedTimes) -> usize {
         let (mut grown, mut rest) = (0, samples.iter());
         loop {
@@ -202,7 +197,6 @@ impl OpenSamples<'_> {
         }
     }
 
-    /// Time of the sample that arrived last.
     fn last(self) -> Timestamp {
         match &self.held.form {
             Form::One { at, .. } => *at,
@@ -274,7 +268,7 @@ impl Packed {
         Self { samples, value_type, mixed: Vec::new() }
     }
 
-    /// Appends a sample. Returns the memory that it takes, bytes.
+    /// Returns the memory that the sample takes, bytes.
     #[inline]
     fn push(&mut self, sample: Sample) -> usize {
         if self.mixed.is_empty() && sample.value.value_type() == self.value_type {

@@ -14,7 +14,6 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use tacho_model::Timestamp;
 
-/// Position of a node in [`SharedTimes`].
 pub type Node = u32;
 
 /// The node of the empty list.
@@ -28,7 +27,6 @@ const NODES_FREE: usize = 1 << 15;
 struct Step {
     at: Timestamp,
     before: Node,
-    /// Length of the list.
     count: u32,
     /// The node to which the last series went from here; the root if none did.
     next: Node,
@@ -93,12 +91,10 @@ impl SharedTimes {
         Some(next)
     }
 
-    /// Length of a list.
     pub fn count(&self, node: Node) -> usize {
         self.step(node).count as usize
     }
 
-    /// The time that arrived last.
     pub fn last(&self, node: Node) -> Timestamp {
         self.step(node).at
     }

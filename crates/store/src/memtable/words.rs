@@ -15,7 +15,6 @@ const LAST_BYTES: usize = 8;
 /// The length of the buffer is a multiple of this, because the allocator rounds up to it.
 const STEP_BYTES: usize = 16;
 
-/// Factors by scale.
 const FACTORS: [f64; 4] = [1.0, 10.0, 100.0, 1_000.0];
 /// The scale of a series whose numbers are the bits of the values.
 const BITS: u8 = 4;
@@ -43,7 +42,6 @@ impl Words {
         all
     }
 
-    /// Appends a word.
     pub fn push(&mut self, word: u64, value_type: ValueType) {
         if let Some(number) = number_of(word, value_type, self.scale()) {
             return self.push_number(number);
@@ -107,7 +105,6 @@ impl Words {
             .map_or(0, |last| i64::from_le_bytes(*last))
     }
 
-    /// All words, in order of arrival.
     pub fn unpack(&self, value_type: ValueType) -> Vec<u64> {
         let end = self.used().saturating_sub(LAST_BYTES);
         let mut packed = self.0.get(HEAD_BYTES..end).unwrap_or_default();
@@ -118,7 +115,8 @@ impl Words {
         words.push(0);
         let (mut number, scale) = (self.last(), self.scale());
         for place in words.iter_mut().rev() {
-            // `number` is the number after this place. The place holds the difference from its own number to that one.
+            // `number` is the number of the next place. This place holds the difference between the next number and
+            // its own number.
             number = number.wrapping_sub(unzigzag(*place));
             *place = word_of(number, value_type, scale);
         }

@@ -19,16 +19,12 @@ use crate::keys::{ChunkKey, Span, chunk_row_scan, chunk_scan, spans};
 use crate::upkeep::{Mask, Snapshot, alive};
 use crate::{Error, ErrorKind, Result};
 
-/// A row that a reader uses.
 pub struct Found {
     pub key: ChunkKey,
-    /// Overhang of the times of its samples.
     pub overhang: Overhang,
     /// The whole chunk or the requested parts. For a damaged row, the rest that may be a chunk, which has its own checksums.
     pub chunk: Bytes,
-    /// Size of the whole chunk, bytes.
     pub whole: usize,
-    /// The reason, if the row is damaged.
     pub damaged: Option<Box<str>>,
     /// Size of the key and of the part of the value that was read, bytes.
     pub row_bytes: usize,
@@ -135,9 +131,9 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
     Ok(alive.map(|(_, found)| found).collect())
 }
 
-/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past
-/// the end of the row, because every merge that replaces it has a row that starts at this end or before it. Rows of the rarer
-/// span classes come last.
+/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past the end
+/// of the row. Every merge that replaces the row has a row that starts at this end or before. Rows of the rarer span classes
+/// come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
@@ -206,9 +202,9 @@ pub enum Use {
     Calls,
 }
 
-/// Like [`each_live`], for chunks with summaries. Reads the header of each chunk first, which decides on its `usage`, then the
-/// summaries, and at last the whole rows of which `accepts` does not take the summary. `accepts` gets a text about each damaged
-/// summary.
+/// Like [`each_live`], for chunks with summaries. Reads the header of each chunk first, and decides by it on the `usage` of the
+/// chunk. Then reads the summaries. At last reads the whole rows for which `accepts` refuses the summary. `accepts` gets a text
+/// about each damaged summary.
 pub async fn each_unsummarized(
     reader: &Reader,
     place: (Kind, SeriesId),
@@ -237,7 +233,7 @@ pub async fn each_unsummarized(
             let is_used = match Chunk::open_summary(&row.chunk, row.whole) {
                 _ if row.damaged.is_some() => false,
                 Ok(Some(summary)) => accepts(Ok(&summary)),
-                // A newer version wrote it.
+                // The row has no summary, or a newer version wrote the summary.
                 Ok(None) | Err(tacho_chunk::Error::SummaryVersion { .. }) => false,
                 Err(error) => accepts(Err(summary_words(place, key, &error))),
             };
@@ -250,7 +246,6 @@ pub async fn each_unsummarized(
     each_of(reader, place, needed, snapshot, &mut each).await
 }
 
-/// Names a damaged summary.
 fn summary_words((kind, partition): (Kind, SeriesId), key: &ChunkKey, error: &tacho_chunk::Error) -> String {
     let (start, generation) = (key.start, key.generation);
     format!("{error} (kind {}, partition {partition}, start {start}, generation {generation})", kind.name())
@@ -292,7 +287,6 @@ async fn fronts<T>(
     Ok(rows.filter(|(_, alive)| *alive).map(|(row, _)| row).collect())
 }
 
-/// Reads whole rows, one after the other.
 async fn each_of(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),

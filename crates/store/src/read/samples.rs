@@ -60,12 +60,9 @@ struct Searched {
     members: Arc<[(u16, usize)]>,
 }
 
-/// Limits of a read.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Limit on samples; several reads may share it.
     pub room: &'a AtomicUsize,
-    /// Limit on the rows of each group and span class.
     pub rows_max: Option<usize>,
 }
 
@@ -77,8 +74,6 @@ pub async fn samples(
     windows: Option<&Windows>,
     limits: Limits<'_>,
 ) -> Result<SampleAnswer> {
-    // Extends the range at both ends by twice the limit on moves. A sample in an extension may have been moved out of
-    // the range, or may be a copy of such a sample.
     let moved = reader.options.policies.time_max().saturating_mul(2);
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
@@ -112,8 +107,8 @@ pub async fn samples(
 }
 
 /// Like [`samples`], for series with few stored rows and few samples in memory. `None` if a group has more than
-/// [`SHORT_ROWS_MAX`] rows of one span class, or if all series together have, by an estimate, more than `samples_max` samples.
-/// The read then ends early, so that it takes little memory.
+/// [`SHORT_ROWS_MAX`] rows of one span class, or if the series have more than `samples_max` samples by an estimate. The read
+/// then ends early, so that it takes little memory.
 pub async fn short_samples(
     reader: &Reader,
     series: &[SeriesId],
@@ -252,7 +247,6 @@ async fn read(
     Ok(pieces.flat_map(|((unit, plan), done)| of_unit(unit, plan, done, &question)).collect())
 }
 
-/// The pieces of the series of a unit.
 fn of_unit(unit: &Unit, mut plan: Plan, done: Vec<Done>, question: &Question) -> Pieces {
     let exactness = std::mem::take(&mut plan.exactness);
     let of_series = plan.finish(done, question).into_iter().zip(exactness);
@@ -260,7 +254,6 @@ fn of_unit(unit: &Unit, mut plan: Plan, done: Vec<Done>, question: &Question) ->
     places.zip(of_series).map(|(place, (pieces, exactness))| (place, pieces, exactness)).collect()
 }
 
-/// For each group of the units, a scan for each span class.
 fn scans(units: &[Unit], range: TimeRange, rows_max: Option<usize>) -> Vec<Scan> {
     // One row more shows that a group is above the limit.
     let limit = rows_max.map(|rows| rows + 1);
@@ -340,7 +333,6 @@ impl Losing<'_> {
         self.rows.get(row).map_or(TimeRange::ALL, |(_, row)| row.range())
     }
 
-    /// The damage of one series in a row.
     fn damage(
         &self,
         (row, range): (usize, TimeRange),
@@ -400,8 +392,7 @@ async fn decode(
         let alone = SharedJobs { jobs, next: AtomicUsize::new(0) };
         return Ok(alone.run(range, &|| true).into_iter().map(|(_, done)| done).collect());
     }
-    // A closure, so that the number of cores is determined only if it is needed. To determine it,
-    // several files are read.
+    // A closure, because several files are read to determine the number of cores.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let count = match samples / VALUES_A_THREAD {
         0 | 1 => 1,
@@ -426,7 +417,7 @@ async fn decode(
         all.extend(task.join().await.map_err(ended)?);
     }
     drop(wanted);
-    // The order of the jobs, whichever thread ran them.
+    // Restores the order of the jobs.
     all.sort_unstable_by_key(|(number, _)| *number);
     Ok(all.into_iter().map(|(_, done)| done).collect())
 }

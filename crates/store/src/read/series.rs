@@ -58,8 +58,9 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 #[derive(Clone, Copy)]
 pub enum Needed<'a> {
     All,
-    /// All, except those of stored chunks with a summary that the function takes. It is called for the summary of each chunk
-    /// that is wholly in the range and has no masked records, and for a text about each damaged summary.
+    /// All, except those of stored chunks with a summary that the function takes. The function gets the
+    /// summary of each chunk that is wholly in the range and has no masked records. For a damaged summary, it
+    /// gets a text.
     Unsummarized(&'a (dyn Fn(Result<&CallSummary, String>) -> bool + Sync)),
     /// Those with a segment of an accepted trace.
     Traces {
@@ -153,7 +154,6 @@ pub async fn executions(
     Ok(read)
 }
 
-/// Parameters of a read of entries or executions of one series.
 struct Wanted<'a> {
     kind: Kind,
     id: SeriesId,
@@ -165,7 +165,6 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// How a read that accepts summaries uses a chunk.
     fn usage(&self, key: &ChunkKey, header: &Header) -> Use {
         let times = TimeRange::new(header.start, header.end);
         if key.generation >= self.oldest || !times.overlaps(&self.range) {
@@ -179,9 +178,9 @@ impl Wanted<'_> {
 }
 
 /// Decoded chunks that overlap the range, ordered by generation and number. Only generations before `oldest` are included.
-/// `needed` is for executions; without it all rows are read. `decode` learns whether the row of the chunk is intact, and may omit
-/// a chunk. `admit` gets each decoded chunk with its generation before the next one is decoded: a refused chunk is freed, and an
-/// error ends the read.
+/// `needed` is for executions; without it all rows are read. `decode` gets whether the row of the chunk is
+/// intact, and may omit a chunk. `admit` gets each decoded chunk with its generation before the next chunk is
+/// decoded: a refused chunk is freed, and an error ends the read.
 async fn stored<T, U>(
     reader: &Reader,
     wanted: &Wanted<'_>,

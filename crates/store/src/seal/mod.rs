@@ -28,7 +28,6 @@ pub const CHUNK_VALUES_LIMIT: usize = 65_536;
 /// Limit on the bodies of entries per chunk, bytes. A read of one entry decodes at most this much.
 pub const CHUNK_BODIES_BYTES_MAX: usize = 1 << 20;
 
-/// The chunks of one partition in one generation.
 #[derive(Debug, Default)]
 pub struct Sealed {
     pub rows: Vec<Row>,

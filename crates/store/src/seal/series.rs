@@ -8,7 +8,6 @@ use crate::generation::Generation;
 use crate::keys::Span;
 use crate::memtable::{OpenEntries, OpenExecutions};
 
-/// The chunks of one series of entries or executions in one generation.
 pub fn seal(generation: &Generation, kind: Kind, id: SeriesId) -> Sealed {
     let mut sealer = Sealer::new(kind, id, generation.number);
     match kind {

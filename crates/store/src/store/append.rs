@@ -16,14 +16,15 @@ use crate::index::{self, Learned, Spellings};
 use crate::intake::Admitted;
 
 impl Store {
-    /// Stores a batch. When this returns `Ok`, the batch is on disk, without the records that a limit refused: all
-    /// records of a series, or, at the limit on chunks, its records far from the present time. The answer counts these series and
-    /// names the first ones. On an error, no part of the batch is stored, with one exception: a batch without
-    /// origin that takes more than a quarter of the memory budget is stored in parts (`store/keep.rs`). Pass an `Arc` to keep a
-    /// copy for a repetition. An empty batch with an origin marks its frames as accepted.
+    /// Stores a batch. On `Ok`, the batch is on disk, except for the records that a limit refused. Most
+    /// limits refuse all records of a series. The limit on chunks refuses only records that are far from the
+    /// present time. The answer counts the refused series and names the first ones. On an error, no part of
+    /// the batch is stored. Exception: a batch without origin that takes more than a quarter of the memory
+    /// budget is stored in parts (`store/keep.rs`). Pass an `Arc` to keep a copy for a repetition. An empty
+    /// batch with an origin marks its frames as accepted.
     ///
-    /// Frames of one session may arrive in any order. A frame whose number is below the highest one is stored if its number
-    /// is a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
+    /// Frames of one session may arrive in any order. A frame with a number below the highest one is stored if the number
+    /// is in a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget, or

@@ -59,7 +59,7 @@ impl Store {
         Ok(Appended::Stored)
     }
 
-    /// Reserves memory for a part. Waits for it until a time.
+    /// Waits for the memory of a part, at most until `until`.
     async fn memory_until(&self, until: Instant, bytes: usize) -> Result<Reservation> {
         while Instant::now() < until {
             match self.intake.try_reserve(bytes)? {

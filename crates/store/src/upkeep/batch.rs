@@ -73,7 +73,7 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
                 seen.push(new);
             }
             Err(error) => {
-                report(upkeep, &error, "partition was not looked at");
+                report(upkeep, &error, "partition was not checked");
                 fail(upkeep, &job, error, results);
             }
         }

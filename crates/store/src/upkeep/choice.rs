@@ -7,8 +7,8 @@
 //!
 //! A merge may start only at a clean boundary: no earlier row of the same members reaches over it. Otherwise an old value
 //! could replace a newer one. A merge may end anywhere; records after its end stay in a row of their own generation. If
-//! the end would be inside a row with moved times, the merge ends a little earlier. Then no sample before the end can
-//! be a resent copy of a sample after it, and vice versa.
+//! the end would be inside a row with moved times, the merge ends a little earlier. Then no sample on one side of the end
+//! can be a resent copy of a sample on the other side.
 
 use std::ops::Range;
 
@@ -28,7 +28,6 @@ fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
     row.bucket == next.bucket && near
 }
 
-/// Selects how much is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Only merges that the levels justify.
@@ -40,11 +39,9 @@ pub enum Mode {
     All,
 }
 
-/// The target size of a chunk, and the limits of one merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
     pub mode: Mode,
-    /// Records of a full chunk.
     pub records: usize,
     /// Longest time that a chunk may cover, ns. A chunk that covers most of this time counts as full, regardless of its
     /// records.
@@ -108,17 +105,18 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
     rows.get(first).map(|row| row.key.start)
 }
 
-/// The time from which rows must be read before a merge may start at `floor`. This is the start of the first row that
-/// reaches over `floor` from before, or the earliest time to which a row after `floor` reaches back, whichever is earlier.
-/// `None` if no row reaches over `floor`.
+/// The time from which rows must be read before a merge may start at `floor`. This is the earlier of two times: the start
+/// of the first row that reaches over `floor` from before, and the earliest time to which a row after `floor` reaches
+/// back. `None` if no row reaches over `floor`.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let over = rows.iter().map(|row| (row.key.start, row.reach()));
     let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
     over.map(|(start, reach)| if start < floor { start } else { reach.start }).min()
 }
 
-/// The merge that cuts a set of rows that is too large for a window: the rows overlap each other and the rows from `next` on.
-/// `None` if there is a clean boundary, if unknown earlier rows may overlap the set, or if the cut would be before its first row.
+/// The merge that cuts a set of overlapping rows that is too large for a window. The rows overlap each other and the rows from
+/// `next` on. `None` if there is a clean boundary, if unknown earlier rows may overlap the set, or if the cut would be before its
+/// first row.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     let first = rows.first()?;
@@ -140,8 +138,8 @@ pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> O
     boundaries.take_while(|start| *start > first).find(|start| *start >= floor)
 }
 
-/// The time at which a merge of these rows ends. No sample before it may be a resent copy of a sample in other rows, and
-/// vice versa.
+/// The time at which a merge of these rows ends. No sample on one side of this time may be a resent copy of a sample on
+/// the other side.
 fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestamp {
     let Some(reach) = joints.behind(merged.end) else { return Timestamp::MAX };
     let last = reach.saturating_sub(1);
@@ -222,7 +220,8 @@ fn lanes(part: &[Facts]) -> usize {
     members.len().max(1)
 }
 
-/// Whether there are several rows and the largest has at most four times the records of all others together.
+/// Whether there are several rows, and the largest has at most four times the records of all other rows
+/// together.
 fn finishes(part: &[Facts]) -> bool {
     let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
     let all: usize = part.iter().map(|row| row.records).sum();
@@ -235,8 +234,8 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
     part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
 }
 
-/// The first run of at least `count` adjacent rows of one level or above whose merged row is much larger than the largest of
-/// them ([`grows`]). Higher levels, which have smaller rows, are tried first.
+/// The first run of at least `count` adjacent rows of one level or above. The merged row must be much larger than the
+/// largest row of the run ([`grows`]). Higher levels, which have smaller rows, are tried first.
 fn run_of_level(
     rows: &[Facts],
     run: Range<usize>,
@@ -264,7 +263,7 @@ fn run_of_level(
 
 /// The position after the last row of a merge that stays below the limit of values. At least one row is merged. Rows with the
 /// same start are merged together, because they are replaced together. Rows just before a row with moved times are merged with
-/// it, because the merge would otherwise end before them ([`cut_before`]).
+/// that row. Otherwise the merge would end before them ([`cut_before`]).
 fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Joints) -> usize {
     let (mut values, mut together) = (0usize, Timestamp::MIN);
     let mut at = range.start;

@@ -25,7 +25,6 @@ impl Default for ClockBounds {
     }
 }
 
-/// A jump of the wall clock that is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
     /// Time of the wall clock, and the expected time.
@@ -33,7 +32,6 @@ pub struct Jump {
     pub expected: Timestamp,
 }
 
-/// The wall clock, and whether it is trusted.
 pub struct TrustedClock {
     wall: Arc<dyn Clock>,
     trusted: Trusted,
@@ -51,7 +49,6 @@ impl TrustedClock {
         Self { wall, trusted: Trusted::new(since_boot, bounds, latest) }
     }
 
-    /// The time of the wall clock.
     pub fn wall(&self) -> Timestamp {
         self.wall.now()
     }
@@ -66,7 +63,6 @@ impl TrustedClock {
         self.trusted.latest(&*self.wall)
     }
 
-    /// The current jump; `None` if the wall clock is trusted.
     pub fn jump(&self) -> Option<Jump> {
         self.trusted.jump(&*self.wall)
     }
@@ -95,13 +91,11 @@ struct State {
 }
 
 impl Trusted {
-    /// `latest` is the latest time that an earlier process trusted. Without bounds, every time is trusted.
     fn new(since_boot: fn() -> Duration, bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
         let state = State { latest: latest.map(|latest| (latest, since_boot())), away: true, jump: None };
         Self { since_boot, bounds, state: Mutex::new(state) }
     }
 
-    /// The time by which records may be deleted.
     pub fn now(&self, clock: &dyn Clock) -> Timestamp {
         self.look(clock.now(), (self.since_boot)())
     }
@@ -114,7 +108,6 @@ impl Trusted {
         state.latest.map_or(now, |latest| now.max(expected(latest, (self.since_boot)())))
     }
 
-    /// The current jump; `None` if the wall clock is trusted.
     pub fn jump(&self, clock: &dyn Clock) -> Option<Jump> {
         self.now(clock);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).jump

@@ -5,8 +5,8 @@ use crate::counters::{Count, counters};
 /// Statistics at one moment. Fields not marked "now" count since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepStats {
-    /// Now: the number of chunks that no merge has read, and how many of these chunks are in partitions with enough
-    /// chunks for a merge (merge debt).
+    /// Now: chunks that no merge has read. `chunks_due` are those in partitions with enough chunks for a merge
+    /// (merge debt).
     pub chunks_fresh: u64,
     pub chunks_due: u64,
     /// Now: deletions that are not completed.
@@ -30,18 +30,15 @@ pub struct UpkeepStats {
     /// Deletions requested, and deletions completed.
     pub deletions: u64,
     pub deletions_done: u64,
-    /// Series removed from the index.
     pub series_forgotten: u64,
     /// Failed attempts that are retried.
     pub failures: u64,
     /// Bytes read only to verify them.
     pub verified_bytes: u64,
-    /// CPU time of the upkeep, ns.
     pub busy_ns: u64,
 }
 
 counters! {
-    /// Counters of [`UpkeepStats`].
     Counts of UpkeepStats {
         merges: Count,
         chunks_in: Count,

@@ -12,10 +12,8 @@ use crate::mutation::Mutation;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
-/// Limit on matchers per deletion.
 const MATCHERS_MAX: usize = 64;
 
-/// Result of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Series that the matchers accept, by kind.

@@ -7,7 +7,6 @@ use crate::group::resent::Overhang;
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// Facts about a row, available without decoding its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub key: ChunkKey,
@@ -51,14 +50,12 @@ impl Facts {
 pub enum State {
     #[default]
     Sound,
-    /// The row must be rewritten: a deletion may mask records of it, some of its members are expired, or its resolution is too
+    /// The row must be rewritten. A deletion may mask records of it, some of its members are expired, or its resolution is too
     /// high for its age.
     Due,
-    /// All of its records are expired.
     Expired,
 }
 
-/// The first row after the known rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub start: Timestamp,

@@ -22,7 +22,6 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Combines two tails.
     pub fn and(self, other: Self) -> Self {
         // The tail with the earlier start also says whether the boundary is clean. Chunks with a later start do not
         // change that.
@@ -30,7 +29,6 @@ impl Tail {
         Self { chunks: self.chunks + other.chunks, ..first }
     }
 
-    /// The stretch of the partition that a job must read.
     pub const fn stretch(&self) -> Stretch {
         if self.clean { Stretch::From(self.from) } else { Stretch::Around(self.from) }
     }

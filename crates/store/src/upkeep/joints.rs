@@ -63,7 +63,6 @@ impl Joints {
         joints
     }
 
-    /// The earliest start of the reach of row `at` and all later rows.
     pub fn behind(&self, at: usize) -> Option<Timestamp> {
         self.behind.get(at).copied().flatten()
     }
@@ -72,7 +71,8 @@ impl Joints {
         self.clean.get(at).copied().unwrap_or(true)
     }
 
-    /// Whether row `at` belongs to, or is between, two conflicting rows that overlap and that the same merge did not write.
+    /// Whether row `at` is one of two conflicting rows that overlap, or is between them. Two rows of the same merge do not
+    /// count.
     pub fn is_bound(&self, at: usize) -> bool {
         [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
     }

@@ -27,7 +27,6 @@ use crate::layer::retry::Backoff;
 use crate::options::Options;
 use crate::{Error, Result};
 
-/// Concurrent jobs when a caller waits for the result.
 const EAGER_JOBS: usize = 4;
 
 /// Runs until the store is dropped.
@@ -49,11 +48,9 @@ struct Keeper {
     upkeep: Arc<Upkeep>,
     backlog: VecDeque<Job>,
     next_sweep: Instant,
-    /// Time of the next verification of stored bytes.
     next_verify: Instant,
     /// Whether a sweep has queued all partitions since the start.
     swept: bool,
-    /// End of the downsampled part, by partition.
     thinned: HashMap<Partition, Timestamp>,
     /// Deletions that were tried since the last sweep and are not completed.
     tried: HashSet<u64>,

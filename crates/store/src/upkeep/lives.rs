@@ -66,7 +66,6 @@ impl Lives {
         sums.iter().map(|(id, sum)| row(*id, *sum)).collect()
     }
 
-    /// Adds counts after their rows were put.
     pub fn add<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) {
         let mut known = self.lock();
         for (id, movement) in new {

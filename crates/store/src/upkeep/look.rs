@@ -30,7 +30,6 @@ pub struct Job {
     /// Rows that start after this time are ignored.
     pub end: Timestamp,
     pub mode: Mode,
-    /// The fresh chunks taken for this job.
     pub tail: Option<Tail>,
     /// The last flushed generation at the first check of the job; `None` before that check. Later generations are ignored in
     /// all checks, because a row that arrives later may reach over a boundary that was clean.
@@ -53,7 +52,6 @@ impl Job {
     }
 }
 
-/// Result of checking a window.
 #[derive(Debug)]
 pub struct Seen {
     pub job: Job,
@@ -64,7 +62,6 @@ pub struct Seen {
     pub tail: Option<Tail>,
     /// Whether no living, unreadable or skipped row is left from the start of the stretch on.
     pub empty: bool,
-    /// Rows that could not be read.
     pub undecodable: Vec<ChunkKey>,
     /// Whether a due row could not be rewritten.
     pub undone: bool,
@@ -76,10 +73,8 @@ pub struct Seen {
     pub busy: Duration,
 }
 
-/// Rules for the members of a partition.
 struct Rules {
     treatments: Vec<Treatment>,
-    /// The series of each treatment.
     series: Vec<SeriesId>,
     /// The changes and descents of each series. Used only for samples.
     lives: Vec<Movement>,
@@ -250,7 +245,6 @@ enum Behind {
     Window(Option<Next>),
 }
 
-/// State shared by the parts of a window.
 struct Work<'a> {
     upkeep: &'a Upkeep,
     job: Job,

@@ -10,7 +10,6 @@ use super::tombstones::{Mask, Tombstones};
 use crate::guarded::Guarded;
 use crate::options::Options;
 
-/// Inputs of the computation of masks.
 pub struct Masks {
     pub tombstones: Arc<Guarded<Tombstones>>,
     pub options: Arc<Options>,

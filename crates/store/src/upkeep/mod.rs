@@ -83,7 +83,6 @@ pub use snapshots::{Snapshot, Snapshots};
 pub use tombstones::{Mask, TOMBSTONES, Tombstone, Tombstones, tombstones_scan};
 pub use verify::verify;
 
-/// The parts of the store that upkeep works on.
 pub struct StoreParts {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,
@@ -121,7 +120,6 @@ impl Inbox {
         self.fresh.release();
     }
 
-    /// Reports that there is work.
     pub fn wake(&self) {
         self.woken.notify_one();
     }
@@ -160,7 +158,6 @@ impl Upkeep {
         self.orders.add(order)
     }
 
-    /// Wakes the task because there is work.
     pub fn wake(&self) {
         self.store.inbox.wake();
     }

@@ -11,7 +11,6 @@ use tokio::sync::{Notify, oneshot};
 use super::report::MergeReport;
 use crate::{Error, ErrorKind, Result};
 
-/// Limit on callers that wait for one order.
 const WAITING_MAX: usize = 64;
 /// Retry delay for callers above the limit. Short compared with a merge of everything, which takes minutes.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -27,7 +26,6 @@ pub enum Order {
 
 type Reply = oneshot::Sender<Result<MergeReport>>;
 
-/// An order and its waiting callers.
 #[derive(Debug)]
 pub struct Waiting {
     pub order: Order,
@@ -43,12 +41,10 @@ pub struct Orders {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiting>,
-    /// Whether the task has ended.
     closed: bool,
 }
 
 impl Waiting {
-    /// Sends the result to all callers. Some may have stopped waiting.
     pub fn answer(self, result: &Result<MergeReport>) {
         for reply in self.replies {
             let _ = reply.send(result.clone());
@@ -83,7 +79,6 @@ impl Orders {
         Ok(answer)
     }
 
-    /// Takes the oldest order.
     pub fn take(&self) -> Option<Waiting> {
         let mut queue = self.queue();
         if queue.waiting.is_empty() { None } else { Some(queue.waiting.remove(0)) }

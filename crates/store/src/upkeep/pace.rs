@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-/// Limits on the resources that the upkeep uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Bytes read and written per second.
     pub bytes_per_second: u64,
     /// CPU time, percent of one core.
     pub cpu_percent: u32,

@@ -98,7 +98,6 @@ fn report_change(upkeep: &Upkeep, replacement: &RowReplacement) {
     upkeep.store.changes.report(kind, replacement.times);
 }
 
-/// Waits for the end of all reads that have already begun.
 pub async fn wait_for_readers(snapshots: &Snapshots) {
     snapshots.wait_for_older(snapshots.publish(&[], &[])).await;
 }
@@ -115,7 +114,6 @@ fn count(upkeep: &Upkeep, replacement: &RowReplacement) {
     counts.chunks_expired.add(replacement.expired);
 }
 
-/// Contents of the driver after these replacements.
 fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [Stored; 3] {
     for replacement in replacements {
         let stored = of_kind_mut(&mut stored, replacement.kind);

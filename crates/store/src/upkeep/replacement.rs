@@ -45,7 +45,6 @@ pub struct RowBuilder<'a> {
     partition: Partition,
     merge: u64,
     sequence: &'a Sequence,
-    /// The members of the group, for samples.
     series: &'a [SeriesId],
 }
 
@@ -59,7 +58,6 @@ impl<'a> RowBuilder<'a> {
         self.partition.kind
     }
 
-    /// Builds the rows that replace `sources`.
     pub fn build(&self, sources: &[Known], merged: Merged) -> RowReplacement {
         let keys = || sources.iter().map(|row| row.facts.key);
         let first = keys().map(|key| key.start).min().unwrap_or(0);
@@ -99,8 +97,8 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // The merge ended inside a source row, and this row, the rest, has the later records of that row. Its prefix names
-            // only that source row. So the prefix shows that the merge ended here, and not that a chunk was full.
+            // The merge ended inside a source row. The new row has the later records of the source row, and its prefix names
+            // only the start of the source row. This distinguishes it from a row that begins because a chunk was full.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
                 // Entries with the same time are in the order of their row numbers, so a rest keeps the number of its

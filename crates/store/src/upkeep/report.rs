@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::replacement::RowReplacement;
 
-/// Totals of a merge of everything or of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeReport {
     pub partitions: u64,

@@ -1,8 +1,8 @@
 //! Sequence numbers of merges and of the rows that they write. They rise over the whole life of the store.
 //!
-//! Numbers cannot be derived from the rows that a merge reads, because a merge reads only a part of a partition. A merge
-//! number that is one higher than those of the read rows could be too low: an unread row could then replace the new rows.
-//! A row number derived from the read rows could be in use already: a new row could then have the key of another row.
+//! Numbers cannot be derived from the rows that a merge reads, because a merge reads only a part of a partition. One
+//! above the highest merge number of the read rows could be too low: an unread row could then replace the new rows. A row
+//! number derived from the read rows could be in use already: a new row could then have the key of another row.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

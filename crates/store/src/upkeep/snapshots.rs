@@ -29,7 +29,6 @@ pub struct Snapshots {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of the last published change.
     published: u64,
     /// Number of open snapshots, by the last change that they see.
     open: BTreeMap<u64, usize>,
@@ -78,7 +77,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether this reader sees the row.
     pub fn sees(&self, partition: &[u8], clustering: &[u8]) -> bool {
         if self.snapshots.marked.load(Ordering::Acquire) == 0 {
             return true;
@@ -136,12 +134,10 @@ impl Snapshots {
         change
     }
 
-    /// Whether an open snapshot does not see this change.
     pub fn has_older(&self, change: u64) -> bool {
         self.lock().open.keys().next().is_some_and(|oldest| *oldest < change)
     }
 
-    /// Waits until all snapshots see this change.
     pub async fn wait_for_older(&self, change: u64) {
         loop {
             let left = self.left.notified();
@@ -152,8 +148,8 @@ impl Snapshots {
         }
     }
 
-    /// Removes the marks of a change. The caller has made sure that no older snapshot is open. The replaced rows are deleted
-    /// or, if that failed, ignored by readers because they are dead (`alive.rs`).
+    /// Removes the marks of a change. The caller has made sure that no older snapshot is open. If the delete of the replaced
+    /// rows failed, readers ignore these rows, because they are dead (`alive.rs`).
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
             // A later change may have replaced the row in the meantime.

@@ -58,7 +58,6 @@ pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec
     jobs
 }
 
-/// The policies of each series of a partition.
 fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
     let index = upkeep.store.index.read();
     let policies = &upkeep.store.options.policies;
@@ -95,8 +94,8 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
 }
 
 /// Applies the deletions that cover only flushed generations and are not in `tried`. Removes those without remaining
-/// records. Adds the others to `tried`, so that they are skipped until the next sweep: some of their records cannot be read,
-/// and an earlier retry would not help. If a job fails, removes none and adds none.
+/// records. Adds the other deletions to `tried`: some of their records cannot be read, so they are skipped until the next
+/// sweep. If a job fails, removes none and adds none.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
     let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);

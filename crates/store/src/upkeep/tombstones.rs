@@ -30,12 +30,10 @@ const STATES_MAX: u64 = 200_000;
 const VERSION_UNICODE: u8 = 1;
 const VERSION: u8 = 2;
 
-/// One deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tombstone {
     /// Positive, and above the ids of the older pending deletions. It is also the key of the tombstone's row.
     pub id: u64,
-    /// A series matches if all matchers accept it.
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
     /// The last generation with masked records.
@@ -63,7 +61,6 @@ impl Mask {
     }
 }
 
-/// All pending deletions.
 #[derive(Clone, Debug, Default)]
 pub struct Tombstones(Vec<Arc<Tombstone>>);
 
@@ -91,7 +88,6 @@ impl Tombstones {
         self.last_id() + 1
     }
 
-    /// The highest id; 0 if there is none.
     pub fn last_id(&self) -> u64 {
         self.0.iter().map(|t| t.id).max().unwrap_or(0)
     }
@@ -101,8 +97,6 @@ impl Tombstones {
         self.0.iter().map(|t| t.through).max().unwrap_or(0)
     }
 
-    /// Checks that one more deletion, with these matchers, stays within the limits.
-    ///
     /// # Errors
     /// `Limit` when a deletion with these matchers would exceed a limit. It may succeed when other deletions are done.
     pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {

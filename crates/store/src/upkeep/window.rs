@@ -23,7 +23,6 @@ use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::memtable::SEGMENT_SHORT_MAX_NS;
 use crate::{Error, Result};
 
-/// A partition of the Chunks table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
     pub kind: Kind,
@@ -43,7 +42,6 @@ impl Partition {
     }
 }
 
-/// Selects the rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Rows that start at this time or later. No earlier row reaches to this time or beyond.
@@ -88,14 +86,12 @@ impl Stretch {
     }
 }
 
-/// A living row.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub facts: Facts,
     pub source: Source,
 }
 
-/// A row that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRow {
     pub key: ChunkKey,
@@ -106,7 +102,6 @@ pub struct UnreadableRow {
 pub struct Window {
     /// Living rows, ordered by start.
     pub rows: Vec<Known>,
-    /// Replaced rows that are not deleted yet.
     pub dead: Vec<Place>,
     /// Rows without records that replaced other rows. Without them, the dead rows would be alive again.
     pub emptied: Vec<Place>,
@@ -114,7 +109,6 @@ pub struct Window {
     pub undecodable: Vec<UnreadableRow>,
     /// The first row after the window; `None` at the end of the partition.
     pub next: Option<Next>,
-    /// Bytes of rows read.
     pub bytes: u64,
     /// The highest merge number of all rows.
     pub merge: u64,
@@ -125,7 +119,6 @@ pub struct Window {
 /// Facts about rows, only in memory.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Rows with records that could not be decoded.
     pub undecodable: HashSet<Place>,
     /// The last deletion that was applied, by row, for rows that merges of this process wrote. Cleared when no deletion is
     /// pending.
@@ -138,7 +131,6 @@ impl Notes {
     }
 }
 
-/// The range and the limits of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     pub partition: Partition,
@@ -210,7 +202,7 @@ pub async fn read(
         (moved_max, torn_before) =
             (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));
         // Rows that end before the stretch are read only to find rows that reach into it. They do not count towards the
-        // limits of the window, because the window could otherwise be full before the stretch itself is read.
+        // limits. Otherwise the window could be full before the stretch is read.
         let is_passed =
             facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.reach().end < from));
         if !is_passed {
@@ -235,7 +227,6 @@ fn time_max(members: &[Treatment]) -> u64 {
     rules.map(|semantic| semantic.time).max().unwrap_or(0)
 }
 
-/// A row as it was read.
 struct Found {
     place: Place,
     key: ChunkKey,
@@ -245,15 +236,11 @@ struct Found {
 
 enum What {
     Known(Known),
-    /// Ends before the stretch.
     Passed,
-    /// Has no chunk.
     Emptied,
-    /// Cannot be read.
     Unreadable(UnreadableRow),
 }
 
-/// Puts each row into the list of the window to which it belongs.
 fn sort_out(found: Vec<Found>, window: &mut Window) {
     let merge = |f: &Found| f.replacement.map_or(0, |replacement| replacement.merge);
     let keys: Vec<_> = found.iter().map(|f| (f.key, f.replacement, merge(f))).collect();
@@ -268,7 +255,6 @@ fn sort_out(found: Vec<Found>, window: &mut Window) {
     }
 }
 
-/// The facts of a row, from its header and the rules.
 fn facts(
     key: ChunkKey,
     (replacement, overhang): (Option<Replacement>, Overhang),

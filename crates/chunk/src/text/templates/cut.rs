@@ -1,9 +1,9 @@
-//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). In texts that get no template with this cut,
-//! almost all words ([`words`]).
+//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). If a text gets no template with this cut, almost all
+//! words count as varying ([`words`]).
 
 use std::ops::Range;
 
-/// Limit on the slots of one text. A text with more slots is a document and not a log line.
+/// Limit on the slots of one text. A text with more slots is not a log line.
 const SLOTS_MAX: usize = 256;
 /// Minimum length of an id made of digits and letters a-f. A shorter word may be a number with its unit.
 const HEX_BYTES_MIN: usize = 7;

@@ -56,7 +56,6 @@ pub fn existing(address: &str) -> Result<Repository, Failure> {
     Ok(repository)
 }
 
-/// Converts an error of a repository to a failure.
 pub fn failed(error: tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Invalid => Failure::usage(error),
@@ -66,7 +65,6 @@ pub fn failed(error: tacho_store::Error) -> Failure {
     }
 }
 
-/// The facts about a backup for scripts.
 pub fn record_json(record: &Record) -> serde_json::Value {
     serde_json::json!({
         "id": record.id,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tacho_ingest::time_text::{TimeFormat, Unit};
 use tacho_model::{Batch, Timestamp};
 
-/// 1990-01-01T00:00:00Z. Imported measurements are rarely older. Users with older measurements can ignore the warning.
+/// 1990-01-01T00:00:00Z. Imported measurements are rarely older.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
 /// The unit in which numeric times were read, and the option to change it.
@@ -71,7 +71,7 @@ impl Early {
         }
     }
 
-    /// A warning if all times are early. Called at the end of the file.
+    /// The warning at the end of the file, if all times are early.
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());

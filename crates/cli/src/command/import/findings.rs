@@ -11,23 +11,22 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Limit on the broken rows that are reported. More are only counted and written to the rejects file.
+/// Limit on the reported broken rows. Further ones are counted, and written to the rejects file.
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
-/// Limit on the reported columns without numbers.
+/// Limit on the reported columns that have texts and no numbers.
 const COLUMNS_NAMED_MAX: usize = 20;
 /// Limit on the reported doubts about how files are read. The same limit applies to the doubts about whole files.
 const DOUBTS_NAMED_MAX: usize = 5;
 
-/// Findings about all files of an import.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// For each way of reading: the first file and the number of files.
     ways: BTreeMap<String, (PathBuf, u64)>,
-    /// Number of the reported ways.
+    /// Number of reported ways.
     said: usize,
-    /// Reports nothing, because the files are read a second time.
+    /// Whether nothing is reported, because the files are read a second time.
     #[serde(skip)]
     quiet: bool,
     /// Number of all doubts about how files are read.
@@ -48,7 +47,7 @@ pub struct Findings {
     /// Number of all doubts about whole files.
     #[serde(default)]
     late_doubts: u64,
-    /// What the detection of times in the wrong unit has seen of the current file.
+    /// The times of the current file, to detect a wrong unit.
     #[serde(default)]
     early: Early,
     /// Number of texts in columns without numbers, by column.
@@ -63,7 +62,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Findings for a second reading, which reports nothing.
+    /// For a second reading of the files.
     pub fn quiet() -> Self {
         Self { quiet: true, ..Self::default() }
     }
@@ -89,7 +88,7 @@ impl Findings {
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
 
-    /// Collects doubts about the whole file. Called at the end of a file.
+    /// Collects the doubts about a whole file at its end.
     pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
         let early = std::mem::take(&mut self.early);
         let early = counted.and_then(|counted| early.doubt(counted));
@@ -117,7 +116,6 @@ impl Findings {
         self.named.extend(named);
     }
 
-    /// Prints to stderr the broken rows, the skipped texts and exemplars, and the warnings.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");
@@ -158,7 +156,7 @@ impl Findings {
         }
     }
 
-    /// The end of a message: the file of broken rows has no header line, and `--columns` can replace it.
+    /// The end of a message: the file of broken rows has no header line, and `--columns` replaces the header line.
     fn header_told(&self) -> String {
         let names = self.columns.join(",");
         let is_plain =

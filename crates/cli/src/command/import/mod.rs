@@ -46,7 +46,7 @@ use formats::Format;
 /// Broken rows are reported and skipped.
 ///
 /// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes the import and
-/// stores nothing twice. At the end it compares the count and the checksum of the sent records with those of the store.
+/// stores nothing twice. At the end the command compares count and checksum of the sent records with those of the store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho import metrics.csv --dry-run

@@ -1,4 +1,4 @@
-//! Reports the outcome of an import: the number of sent records, the result of the verification, and the exit code.
+//! Reports the outcome of an import.
 
 use serde_json::{Value, json};
 use tacho_api::refusal;
@@ -31,7 +31,7 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     }
 }
 
-/// Advice for the user: how to import the records that a limit refused.
+/// How to import the records that a limit refused.
 fn remedy(reasons: &[String]) -> String {
     let (chunks, others): (Vec<_>, Vec<_>) = reasons.iter().partition(|why| why.contains(refusal::CHUNKS));
     let of_chunks = "records of a series that are more than two days apart, or not in order of time, take a chunk each: \
@@ -45,7 +45,6 @@ fn remedy(reasons: &[String]) -> String {
     format!("{}; then the same command with --again sends them", remedies.join("; "))
 }
 
-/// The result of an import.
 pub struct Summary<'a> {
     pub samples: Tally,
     pub entries: Tally,

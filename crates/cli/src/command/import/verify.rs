@@ -1,7 +1,7 @@
 //! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may
-//! differ because its times are not ascending, or some are too old. If one does, the files are read a second time to compute
+//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may differ
+//! because its times are not ascending, or because some are too old. For such series the files are read a second time, to compute
 //! the expected content of the store.
 
 use std::collections::{BTreeMap, HashMap};
@@ -63,7 +63,7 @@ impl Verdict {
         )
     }
 
-    /// Ignores all series that are missing in the store if their records are together as many as the store has refused.
+    /// Ignores the series that are missing in the store, if they have exactly as many records as the store has refused.
     pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
@@ -132,7 +132,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares all series. `again` is the feed for a second reading, if the files can be read again.
+/// `again` is the feed for a second reading, if the files can be read again.
 pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) -> Result<Verdict, Failure> {
     let accounts: Vec<(&(Kind, SeriesId), &Account)> = ledger.accounts.iter().collect();
     let questions: Vec<Question> = accounts
@@ -206,7 +206,7 @@ fn compare_again(
     }
     for (id, mut list) in sent {
         let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
-        // The sort is stable: among samples with equal times, the last one stays last.
+        // The sort is stable, so the last of several samples with equal times remains the last.
         list.sort_by_key(|(at, _)| *at);
         let mut expect = Tally::default();
         for (nth, (at, hash)) in list.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Checks the effect of a new rule. Warns if the effect is probably not intended.
+//! Checks the effect of a new rule, and warns if it is probably not intended.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,12 +19,12 @@ pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
-    /// The failure if an agent cannot follow the rule, or did not answer in time.
+    /// Present if an agent cannot follow the rule, or did not answer in time.
     pub failure: Option<Failure>,
 }
 
 impl Verdict {
-    /// `agents`: the connected agents in the rule's scope. `wait`: the time in which they had to respond.
+    /// `agents` are the connected agents in the rule's scope. They had to answer within `wait`.
     pub fn new(rule: &Value, agents: &[Value], before: &Before, wait: Duration) -> Self {
         let in_state = |state: &str| -> Vec<&Value> {
             agents.iter().filter(|agent| ask::text(agent, "state") == state).collect()
@@ -66,7 +66,7 @@ impl Verdict {
     }
 }
 
-/// Warns about a pattern that matches no method of any agent, or all methods of one, because this is probably a mistake.
+/// Warns of a pattern that matches no method of any agent, or all methods of one agent.
 fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
@@ -92,8 +92,8 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// Whether the rule decides all methods that the agent watches, and reduces what is recorded of some: instead of each call only
-/// aggregates, or nothing instead of calls or aggregates. Such a rule is probably not intended.
+/// Whether the rule decides all methods that the agent watches, and some of them were recorded in more detail before. The state
+/// `aggregate` records less than `on`, and `off` records less than both.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],
@@ -106,7 +106,7 @@ fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     were > 0 && matched(agent) == methods(&agent["probes"], &["on", "aggregated", "off"])
 }
 
-/// The agent's result for the requested rule.
+/// The agent's result for the rule. The request selects only this rule.
 fn outcome(agent: &Value) -> Option<&Value> {
     ask::list(&agent["probes"], "rules").first()
 }

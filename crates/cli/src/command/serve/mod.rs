@@ -96,7 +96,7 @@ fn failure(error: ServeError) -> Failure {
     }
 }
 
-/// Whether an error is about the data directory as a whole, rather than about damage in it.
+/// Whether an error is about the data directory as a whole, not about damage in it.
 fn is_unusable(error: &tacho_store::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     let of_directory = [AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem];

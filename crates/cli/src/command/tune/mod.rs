@@ -53,7 +53,7 @@ pub struct Tune {
     /// Series to sample: a PromQL selector; also the selector of the recommended section
     #[arg(long = "match", value_name = "SELECTOR", default_value = "{__name__!=\"\"}")]
     selector: String,
-    /// Begin of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
+    /// Start of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
     #[arg(long, visible_alias = "from", value_name = "TIME", value_parser = ask::instant, allow_hyphen_values = true)]
     start: Option<i64>,
     /// End of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]

@@ -62,7 +62,6 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The `match` line of the section.
     fn matches(&self) -> String {
         format!("match = {}", toml_text(&self.tune.selector))
     }
@@ -268,7 +267,7 @@ fn errors(trial: &Trial) -> String {
     format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
-/// Formats a duration (ns) in milliseconds or seconds, with the unit, which the rules of `tacho.toml` require.
+/// A duration with its unit, which the rules of `tacho.toml` require.
 fn toml_duration(ns: u64) -> String {
     match ns % 1_000_000 {
         0 => format!("{}ms", ns / 1_000_000),
@@ -276,7 +275,7 @@ fn toml_duration(ns: u64) -> String {
     }
 }
 
-/// Formats a TOML string, as a literal string if possible.
+/// A literal TOML string if possible.
 fn toml_text(text: &str) -> String {
     if text.contains('\'') { format!("{text:?}") } else { format!("'{text}'") }
 }

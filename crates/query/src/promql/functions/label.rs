@@ -45,7 +45,6 @@ pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     })
 }
 
-/// Gives each row the labels that `change` returns; `None` keeps its labels.
 fn relabel<'d>(
     mut rows: Vec<Row>,
     room: &LabelRoom,

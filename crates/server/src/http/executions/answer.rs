@@ -1,6 +1,6 @@
 //! Formats answers about executions as JSON. `docs/api.md` describes all fields.
 //!
-//! Path of one record: before, `crates/query/src/executions/` computes with it; after, `ui/src/lib/api.ts` receives it.
+//! Step before: `crates/query/src/executions/` computes the answer. Step after: `ui/src/lib/api.ts` receives it.
 
 use serde_json::{Map, Value, json};
 use tacho_model::AttributeValue;

@@ -1,7 +1,7 @@
 //! Reads the execution blocks that a query needs.
 //!
-//! Path of one record: before, `crates/store/src/read/series.rs` returns it; after, `crates/query/src/executions/` computes with
-//! it.
+//! Step before: `crates/store/src/read/series.rs` returns the blocks. Step after: `crates/query/src/executions/` computes with
+//! them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,18 +22,15 @@ const BLOCK_BYTES_MAX: usize = 1 << 30;
 const BLOCK_MEMORY_SHARE: usize = 16;
 /// Memory limit for the blocks of a query that runs at the same time as a heavy query, bytes.
 pub const LIGHT_BLOCK_BYTES_MAX: usize = 64 << 20;
-/// Number of series that are read concurrently.
 const READS_AT_ONCE: usize = 4;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-/// Memory limit for the blocks of one query. `usable_bytes`: the memory that this process may use.
 pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
     let share = usable_bytes.map_or(BLOCK_BYTES_MAX, |all| all / BLOCK_MEMORY_SHARE);
     share.clamp(LIGHT_BLOCK_BYTES_MAX, BLOCK_BYTES_MAX)
 }
 
-/// Selects blocks.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
     /// Blocks of one service. `None`: of all services.
@@ -59,10 +56,8 @@ impl Wanted<'_> {
     }
 }
 
-/// Reads the selected blocks.
-///
 /// # Errors
-/// `Limit` when the blocks have more than `bytes_max` bytes; other errors of the store.
+/// `Limit` when the blocks have more than `bytes_max` bytes. Other errors of the store.
 pub async fn blocks(
     store: &View,
     wanted: Wanted<'_>,
@@ -78,10 +73,10 @@ pub async fn blocks(
     kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), None, &|_, _| true).await
 }
 
-/// Gets the summary of a chunk, or a text about a damaged one. Returns whether the summary replaces the blocks of the chunk.
+/// Gets the summary of a chunk, or a text about a damaged summary. Returns whether the summary replaces the blocks of the
+/// chunk.
 type Summing<'a> = &'a (dyn Fn(&Labels, Result<&CallSummary, String>) -> bool + Sync);
 
-/// Summaries that could not be used because they are damaged.
 #[derive(Default)]
 pub struct DamagedSummaries {
     count: usize,
@@ -103,7 +98,7 @@ impl DamagedSummaries {
     }
 }
 
-/// What an answer lacks because a limit was reached, and how it was computed in spite of damage.
+/// What an answer lacks because of a limit, and the damaged summaries that it does not use.
 #[derive(Default)]
 pub struct Notes {
     incomplete: Vec<Incomplete>,
@@ -116,8 +111,8 @@ impl Notes {
     }
 }
 
-/// Reads the selected blocks that `keep` accepts. The others are freed, each before the next one of its series is decoded. With
-/// `summing`, blocks whose summary it takes are not read.
+/// Reads the selected blocks that `keep` accepts. Another block is freed before the next block of its series is decoded. If
+/// `summing` takes the summary of a chunk, the blocks of the chunk are not read.
 async fn kept(
     store: &View,
     (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),
@@ -142,15 +137,14 @@ async fn kept(
     Ok(all)
 }
 
-/// Blocks in memory for the next passes of an analysis.
 struct Cache {
     scope: Scope,
     blocks: Vec<SourceBlock>,
 }
 
-/// Computes an answer block by block: reads the range once for each pass. If the blocks of a pass over a service or over all take
-/// at most `cache_bytes_max` bytes together, later passes that need no others get them from memory. The answer may be incomplete,
-/// because the memory of an analysis is bounded.
+/// Computes an answer block by block. Reads the range once for each pass. A pass over a service or over all series keeps its
+/// blocks in memory if they take at most `cache_bytes_max` bytes together. Later passes that need no other blocks use these.
+/// The answer may be incomplete, because the memory of an analysis is bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -170,7 +164,7 @@ pub async fn folded<F: Fold + Send>(
             }
             continue;
         }
-        // Keeps no blocks if those of this scope did not fit before, or if the scope is only a part.
+        // Keeps no blocks if the blocks of this scope did not fit before, or if the scope is only a part.
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         let read = pass(store, (service, range), (scope, &room), &mut fold, &mut summaries).await?;
@@ -187,8 +181,8 @@ pub async fn folded<F: Fold + Send>(
     Ok((Read { records: fold.finish(), damages }, notes))
 }
 
-/// Reads all blocks of a scope once and adds them to `fold`, or their summaries if the pass takes them. Returns the blocks if
-/// `room` is enough for all, and no summary was taken.
+/// Reads all blocks of a scope once and adds them to `fold`. A pass that takes summaries gets them instead of the blocks.
+/// Returns the blocks if `room` is enough for all, and no summary was taken.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -254,8 +248,8 @@ pub fn widening(now: Timestamp) -> Vec<TimeRange> {
     vec![back(1), back(24), TimeRange::ALL]
 }
 
-/// The wider range to read if `found` begins less than an hour after the start of `range`, because other parts of the trace
-/// may be before `range`.
+/// The range to read again if `found` begins less than an hour after the start of `range`, because parts of the trace may be
+/// before `range`.
 pub fn around(found: &Trace, range: TimeRange) -> Option<TimeRange> {
     let start = found.start.saturating_sub(HOUR_NS);
     (start < range.start).then(|| TimeRange::new(start, range.end))

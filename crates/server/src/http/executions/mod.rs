@@ -32,7 +32,6 @@ use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::{Notes, Wanted};
 
-/// Default and maximum number of traces in one response.
 const TRACES_DEFAULT: usize = 100;
 const TRACES_MAX: usize = 10_000;
 
@@ -144,13 +143,11 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     away(move || Json(damage::told(answer::graph(&graph), warnings)).into_response()).await
 }
 
-/// What an answer lacks: unreadable records, and what was beyond the limits of the analysis. Also damaged summaries, which the
-/// answer does not need.
+/// What an answer lacks because of damage or a limit, and the damaged summaries that it does not use.
 fn warnings(damages: &Damages, notes: &Notes) -> Vec<String> {
     sentences(damages).into_iter().chain(notes.sentences()).collect()
 }
 
-/// Warnings as comments of Graphviz.
 fn comments(warnings: Vec<String>) -> String {
     let comment = |said: String| {
         let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -159,12 +156,11 @@ fn comments(warnings: Vec<String>) -> String {
     warnings.into_iter().map(comment).collect()
 }
 
-/// Serializes an answer. Called on a blocking thread, because tens of thousands of spans take long.
+/// Called on a blocking thread, because tens of thousands of spans take long.
 fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
 }
 
-/// Computes an answer block by block, and formats it as JSON.
 async fn folded<T: Send + 'static>(
     context: (&App, &Access),
     filter: &Filter,
@@ -216,8 +212,8 @@ async fn analyse<T: Send + 'static>(
     }
 }
 
-/// Reads the blocks. Returns them with the permits of the analysis. If another heavy query is running, the analysis first
-/// tries the lower limit on blocks. If it needs more, it releases its permit, so that light analyses can run while it waits.
+/// Returns the blocks with the permits of the analysis. If a heavy query is running, the analysis first tries the lower limit
+/// on blocks. An analysis that needs more releases its permit, so that light analyses can run while it waits.
 async fn read(
     (app, access): (&App, &Access),
     wanted: Wanted<'_>,
@@ -253,7 +249,7 @@ fn limit(params: &Params) -> Result<usize, ApiError> {
     Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
-/// The parameter `exact`: `true` computes from the calls alone, without summaries.
+/// `exact=true` computes from the calls alone, without summaries.
 fn is_exact(params: &Params) -> Result<bool, ApiError> {
     let is_exact = |text: &str| match text {
         "true" => Some(true),
@@ -263,7 +259,6 @@ fn is_exact(params: &Params) -> Result<bool, ApiError> {
     Ok(params.parse("exact", "true or false", is_exact)?.unwrap_or(false))
 }
 
-/// Largest relative error of a percentile.
 const fn quantile_error(is_exact: bool) -> f64 {
     if is_exact { QUANTILE_ERROR } else { SKETCH_ERROR }
 }
@@ -288,7 +283,7 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// Parses the format of the graph: true for `dot` (Graphviz), false for `json`.
+/// Whether the format is Graphviz.
 fn format(text: &str) -> Option<bool> {
     match text {
         "json" => Some(false),

@@ -1,10 +1,9 @@
-//! Query responses in Prometheus' JSON. They are serialized by hand for speed, because they have up to millions of points.
+//! Query responses in Prometheus' JSON. They have up to millions of points, so they are serialized by hand for speed.
 //!
-//! A response is written in one piece. Only a matrix of more than `PART_POINTS` points is written in parts while the client
-//! reads, several parts concurrently.
+//! A response is written in one piece, except a matrix of more than `PART_POINTS` points. Its parts are written while the
+//! client reads, several at the same time.
 //!
-//! Path of one record: before, `crates/query/src/promql/` computes with it; after, `ui/src/lib/api.ts` or another client
-//! receives it.
+//! Step before: `crates/query/src/promql/` computes the result. Step after: `ui/src/lib/api.ts` or another client receives it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,27 +27,25 @@ use crate::http::error::ApiError;
 const POINTS_MAX: usize = 5_000_000;
 /// Number of points of one part: half a MB of JSON, about a millisecond of work.
 const PART_POINTS: usize = 16_384;
-/// Number of parts that are written concurrently.
 const PARTS_AT_ONCE: usize = 4;
-/// Approximate bytes per point.
 const POINT_BYTES: usize = 32;
 /// Approximate bytes of the parts that are written and not yet sent.
 const PARTS_BYTES: usize = PARTS_AT_ONCE * PART_POINTS * POINT_BYTES;
 
 pub struct Answer {
     output: Output,
-    /// Whether series were cut off by the limit.
+    /// Whether the limit cut off series.
     is_truncated: bool,
     /// Bytes of the labels as JSON, or an upper estimate.
     pub label_bytes: usize,
     pub stats: Option<Stats>,
-    /// Warnings, except the one about the limit.
+    /// Without the warning about the limit.
     pub warnings: Vec<String>,
     /// Notes about correct but possibly unexpected results.
     pub infos: Vec<String>,
 }
 
-/// A range of points of one series of a matrix. A part of the response has one or more of them.
+/// A range of points of one series of a matrix. A part of the response has one or more ranges.
 struct Part {
     series: usize,
     points: Range<usize>,
@@ -82,7 +79,7 @@ pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) 
     )))
 }
 
-/// Removes the elements above the limit and frees their memory. Returns whether there were any.
+/// Removes the elements above the limit and frees their memory. Returns whether it removed any.
 fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
     let is_truncated = elements.len() > limit;
     if is_truncated {
@@ -93,7 +90,7 @@ fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
 }
 
 impl Answer {
-    /// Makes an answer of the first `limit` series. The memory of the other series is freed.
+    /// Keeps the first `limit` series, and frees the memory of the others.
     ///
     /// # Errors
     /// When the points or the labels exceed their limit.
@@ -137,7 +134,7 @@ impl Answer {
         response
     }
 
-    /// The series of a matrix. Empty for other results.
+    /// Empty for results other than a matrix.
     fn series(&self) -> &[Series] {
         match &self.output {
             Output::Matrix(series) => series,
@@ -145,8 +142,8 @@ impl Answer {
         }
     }
 
-    /// Divides a matrix into parts of the response. Each has at most `PART_POINTS` points, of several short series or of a long
-    /// one. Other results have no parts.
+    /// Divides a matrix into parts of at most `PART_POINTS` points, of several short series or of a long one. Other results
+    /// have no parts.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut room = 0;
@@ -274,7 +271,7 @@ impl Answer {
     }
 }
 
-/// Writes `{"metric":{...}`, with a comma before it unless it is the first.
+/// Writes `{"metric":{...}`. With `more`, after a comma.
 fn write_metric(out: &mut Vec<u8>, more: bool, labels: &Labels) {
     out.extend_from_slice(if more { br#",{"metric":"# } else { br#"{"metric":"# });
     write_json(out, &LabelMap(labels));
@@ -289,13 +286,12 @@ fn write_point(out: &mut Vec<u8>, point: &Point, values: &mut ValueWriter) {
     out.extend_from_slice(b"\"]");
 }
 
-/// Serializes texts and numbers. This cannot fail, neither the conversion to JSON nor the write into the buffer.
+/// Serializes texts and numbers, which cannot fail.
 fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "{written:?}");
 }
 
-/// Serializes labels as an object, sorted by name.
 pub struct LabelMap<'a>(pub &'a Labels);
 
 impl Serialize for LabelMap<'_> {

@@ -1,8 +1,8 @@
 //! The series of calls: `calls_total`, `call_errors_total` and `call_duration_seconds` exist only in queries. They are computed
 //! from the calls and their summaries, so nothing is stored twice.
 //!
-//! A selector gets them if it has one of their names. Their labels are `service`, `host`, `operation`, `kind`, and `le` for
-//! buckets. `tacho_query::executions::Counters` counts.
+//! A selector gets these series if it has one of their names. Their labels are `service`, `host`, `operation`, `kind`, and `le`
+//! for buckets. `tacho_query::executions::Counters` counts the calls.
 //!
 //! This file and `fetch.rs`, `series.rs` use each other: a selector of samples may also select series of calls,
 //! which are read and listed like other series.
@@ -21,7 +21,6 @@ use super::fetch::Pieces;
 use crate::access::View;
 use crate::http::executions::fetch;
 
-/// Names of the metrics, and what they count.
 const METRICS: [(&str, Counts); 5] = [
     ("calls_total", Counts::Calls),
     ("call_errors_total", Counts::Errors),
@@ -30,7 +29,6 @@ const METRICS: [(&str, Counts); 5] = [
     ("call_duration_seconds_sum", Counts::Durations),
 ];
 
-/// The series that one selector gets.
 #[derive(Default)]
 pub struct CallSeries {
     pub series: Vec<Pieces>,
@@ -38,7 +36,6 @@ pub struct CallSeries {
     pub warnings: Vec<String>,
 }
 
-/// The metric of calls that the matchers select by its name.
 fn metric(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
     let mut names =
         matchers.iter().filter(|matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal);
@@ -46,12 +43,12 @@ fn metric(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
     METRICS.into_iter().find(|(metric, _)| name.matches_value(metric))
 }
 
-/// What the series of a selection count, if it selects a metric of calls.
+/// What the series of a selection count. `None` if the selection has no metric of calls.
 pub fn counted(selection: &Selection) -> Option<(&'static str, Counts)> {
     metric(&selection.matchers)
 }
 
-/// Reads the series of calls that a selection has. `room` is the limit on samples. `Ok(None)` when it is exceeded.
+/// `room` is the limit on samples. `Ok(None)` when the limit is exceeded.
 pub async fn read(
     store: &View,
     Selection { matchers, range, .. }: &Selection,
@@ -59,7 +56,7 @@ pub async fn read(
     now: Timestamp,
     room: &AtomicUsize,
 ) -> Result<Option<CallSeries>, tacho_store::Error> {
-    // Later samples are not known yet.
+    // Samples after `now` are not known yet.
     let range = TimeRange::new(range.start, range.end.min(now));
     let takes = |key: &CounterKey| {
         let is_short = key.operation.name.len() <= LABEL_VALUE_BYTES_MAX;
@@ -97,12 +94,12 @@ pub async fn read(
     Ok(fits.then_some(found))
 }
 
-/// The value of `le`: seconds, as decimal number.
+/// The value of `le`, in seconds.
 fn bound(index: usize) -> String {
     DURATION_BOUNDS_NS.get(index).map_or_else(|| "+Inf".to_owned(), |bound| (*bound as f64 / 1e9).to_string())
 }
 
-/// The value of a label of a counter, without `le`. Empty if it has no such label.
+/// The value of a label of a counter. Empty for `le` and for unknown labels.
 fn value<'a>(label: &str, name: &'a str, key: &'a CounterKey) -> &'a str {
     match label {
         NAME => name,
@@ -114,7 +111,6 @@ fn value<'a>(label: &str, name: &'a str, key: &'a CounterKey) -> &'a str {
     }
 }
 
-/// The labels of a counter.
 fn labels(name: &str, key: &CounterKey, bound: Option<&str>) -> Labels {
     let own = [NAME, "host", "kind", "le", "operation", "service"].map(|label| match (label, bound) {
         ("le", bound) => (label, bound.unwrap_or_default()),
@@ -123,7 +119,6 @@ fn labels(name: &str, key: &CounterKey, bound: Option<&str>) -> Labels {
     Labels::from_sorted(own.into_iter().filter(|(_, value)| !value.is_empty()))
 }
 
-/// Names of the metrics of calls.
 pub fn names() -> impl Iterator<Item = &'static str> {
     METRICS.into_iter().map(|(name, _)| name)
 }

@@ -1,4 +1,4 @@
-//! The common envelope of all responses of the query API.
+//! Prometheus' envelope of the responses of the query API.
 
 use axum::Json;
 use axum::response::Response;
@@ -7,7 +7,6 @@ use crate::http::error::ApiError;
 
 pub type Answer = Result<Response, ApiError>;
 
-/// Prometheus' response envelope.
 #[derive(serde::Serialize)]
 pub struct Success<T> {
     status: &'static str,
@@ -16,7 +15,6 @@ pub struct Success<T> {
     warnings: Vec<String>,
 }
 
-/// Text of the warning when `limit` has cut off results.
 pub const TRUNCATED: &str = "results truncated due to limit";
 
 pub fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {

@@ -1,7 +1,7 @@
 //! Reads the samples that the plan of a query needs.
 //!
-//! Path of one record: before, `crates/store/src/read/samples.rs` returns it; after, `crates/query/src/promql/`
-//! computes with it.
+//! Step before: `crates/store/src/read/samples.rs` returns the samples. Step after: `crates/query/src/promql/` computes with
+//! them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,20 +17,17 @@ use super::series::unless_many;
 use crate::access::View;
 use crate::http::error::ApiError;
 
-/// The pieces that were read of one series.
 pub(super) type Pieces = (Arc<Labels>, Vec<tacho_store::Piece>);
 
-/// The data of each selection, in order, and the cost of reading them.
+/// The data of each selection, in order.
 #[derive(Default)]
 pub struct Fetched {
     data: Vec<Vec<Pieces>>,
     pub report: ReadReport,
-    /// Unreadable records.
     pub damages: Damages,
     pub of_calls: OfCalls,
 }
 
-/// What the series of calls add to the notes of an answer.
 #[derive(Default)]
 pub struct OfCalls {
     /// Whether a selection selects series of calls, so that the answer depends on the calls.
@@ -47,7 +44,7 @@ impl Fetched {
         self.data.iter().map(Vec::len).sum()
     }
 
-    /// The data with floats as values, which a query needs. Millions of integers are converted on several cores.
+    /// Converts the values to floats. Millions of integers are converted on several cores.
     pub fn floats(self) -> Floats {
         let all = self.samples();
         let convert =
@@ -61,12 +58,10 @@ impl Fetched {
     }
 }
 
-/// Number of samples of a selection that are in memory.
 fn samples(series: &[Pieces]) -> usize {
     series.iter().flat_map(|(_, pieces)| pieces).map(tacho_store::Piece::len).sum()
 }
 
-/// The data of each selection as floats.
 pub struct Floats {
     pub data: Vec<Vec<SeriesData>>,
     pub samples: usize,
@@ -75,18 +70,15 @@ pub struct Floats {
     pub of_calls: OfCalls,
 }
 
-/// Why the samples were not read.
 pub enum Failed {
-    /// The limit on samples is exceeded.
     Over(ApiError),
     Other(ApiError),
 }
 
-/// The series of one selection.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// Finds the series of each selection. `None` if there are more than `series_max` together. Stops when the client disconnects,
-/// because the search of a large index takes long.
+/// Finds the series of each selection. `None` if all selections together have more than `series_max`. Stops when the client
+/// disconnects, because the search of a large index takes long.
 pub fn find(
     store: &View,
     selections: &[Selection],
@@ -105,7 +97,7 @@ pub fn find(
     Ok(Some(found))
 }
 
-/// Reads all selections. Stops as soon as the limit on samples is exceeded. Series of calls end at `now`.
+/// Stops as soon as the limit on samples is exceeded. Series of calls end at `now`.
 pub async fn selections(
     store: &View,
     selections: &[Selection],
@@ -148,7 +140,7 @@ pub async fn selections(
     Ok(fetched)
 }
 
-/// Converts a piece to floats. Integers above 2^53 are rounded, because PromQL computes with f64.
+/// Integers above 2^53 are rounded, because PromQL computes with f64.
 fn piece(piece: tacho_store::Piece) -> Piece {
     match piece {
         tacho_store::Piece::Samples { times, values } => {

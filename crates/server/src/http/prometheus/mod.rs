@@ -1,6 +1,6 @@
 //! The query API of Prometheus, as Grafana and `promtool` use it: GET, and POST with a form.
 //!
-//! `fetch.rs` reads the samples of a query, `calls.rs` computes those of series of calls, `tacho_query` computes the result,
+//! `fetch.rs` reads the samples of a query, `calls.rs` computes the samples of calls, `tacho_query` computes the result, and
 //! `answer.rs` serializes it. `series.rs` lists series and labels.
 
 mod answer;
@@ -49,13 +49,11 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// An instant query: `query`, `time`.
 async fn query(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let at = params.time("time")?.unwrap_or_else(|| app.clock.now());
     evaluate(&app, access, &params, promql::Params::instant(at)).await
 }
 
-/// A range query: `query`, `start`, `end`, `step`.
 async fn query_range(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let start = params.time("start")?.ok_or_else(|| ApiError::missing("start"))?;
     let end = params.time("end")?.ok_or_else(|| ApiError::missing("end"))?;
@@ -107,7 +105,7 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     answer
 }
 
-/// Answers with known results. Large ones are copied and written on a blocking thread, with a permit, which bounds the memory.
+/// Answers with known results. Large results are copied and written on a blocking thread, with a permit to bound the memory.
 async fn repeat(app: &App, hit: Hit, limit: Option<usize>) -> Answer {
     let work = hit.work();
     let answer = move || Ok(answer::Answer::new(hit.output(), limit)?.into_response());
@@ -123,7 +121,7 @@ async fn repeat(app: &App, hit: Hit, limit: Option<usize>) -> Answer {
     .await?
 }
 
-/// The parameter `cache`: `false` computes all steps, and keeps none of them.
+/// `cache=false` computes all steps, and keeps none of them.
 fn uses_cache(params: &Params) -> Result<bool, ApiError> {
     match params.get("cache") {
         None | Some("true") => Ok(true),
@@ -135,7 +133,7 @@ fn uses_cache(params: &Params) -> Result<bool, ApiError> {
 }
 
 /// Whether parsing the query and finding its series takes microseconds: no pattern takes long to compile, and the index is
-/// small. The result does not depend on the number of samples.
+/// small.
 fn is_light(store: &View, text: &str) -> bool {
     text.len() <= TEXT_INLINE_MAX
         && !has_costly_pattern(text)
@@ -160,7 +158,6 @@ fn series_inline_max(text: &str) -> usize {
     }
 }
 
-/// Whether a pattern may take long to compile.
 fn has_costly_pattern(text: &str) -> bool {
     let any = |operator: &str| {
         text.split(operator)
@@ -197,7 +194,7 @@ fn first_literal(text: &str) -> Option<(&str, &str)> {
     QUOTES.iter().find_map(|quote| text.strip_prefix(*quote)?.split_once(*quote))
 }
 
-/// Whether the pattern is an alternation of names, as dashboards use it.
+/// An alternation of names, as dashboards use it.
 fn is_names(pattern: &str) -> bool {
     pattern.bytes().all(is_of_name)
 }

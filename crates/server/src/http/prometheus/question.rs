@@ -6,10 +6,10 @@
 //!   the limits of `light`         on a blocking thread, at the same time as others
 //!   the limits of all queries     on a blocking thread, one at a time (`App::heavy`)
 //! ```
-//! While a heavy query is running, other queries are first computed within the limits of `light`. If one needs more, it waits
-//! for the heavy query, and is parsed and computed again. A waiting query keeps its text, but no patterns, series or samples,
-//! and shares its known results with the cache (`Fill`). So all queries together take at most the memory of one heavy query
-//! and of the light ones.
+//! While a heavy query is running, other queries are first computed within the limits of `light`. A query that needs more waits
+//! for the heavy query, and is then parsed and computed again. A waiting query keeps its text, but no patterns, series or
+//! samples. It shares its known results with the cache (`Fill`). So all queries together take at most the memory of one heavy
+//! query and of the light queries.
 //!
 //! Step before: `mod.rs` has read the parameters of the query. Step after: `answer.rs` writes the response.
 
@@ -34,10 +34,8 @@ use crate::read::damage::sentences;
 pub(super) const WORK_INLINE_MAX: usize = 1 << 16;
 /// Limit on the samples of a light query, and on the values of its intermediate results: some 100 MB with all copies.
 const LIGHT_POINTS_MAX: usize = 2_000_000;
-/// Memory limit for the labels that a light query creates, bytes.
 const LIGHT_LABEL_BYTES_MAX: usize = 32 << 20;
 
-/// The limits of a light query, which is computed at the same time as others.
 fn light(full: &Limits) -> Limits {
     Limits {
         samples_max: full.samples_max.min(LIGHT_POINTS_MAX),
@@ -47,7 +45,6 @@ fn light(full: &Limits) -> Limits {
     }
 }
 
-/// A query, with the data that it keeps while it waits.
 pub struct Question {
     pub access: Access,
     pub text: String,
@@ -56,24 +53,23 @@ pub struct Question {
     pub is_light: bool,
     /// A query with more series is evaluated on a blocking thread.
     pub series_inline_max: usize,
-    /// Limit on the series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
-    /// Receives the computed results. If only some steps are computed, it has the results of the others.
+    /// Receives the computed results. Has the results of the steps that are not computed.
     pub fill: Option<Box<Fill>>,
     pub watch: Watch,
     #[expect(dead_code, reason = "only its drop has an effect")]
     pub running: Running,
 }
 
-/// One attempt to compute a query. Its series are already found.
+/// One attempt to compute a query.
 struct Attempt {
     question: Question,
     plan: Plan,
     found: Vec<Series>,
     heavy: Heavy,
-    /// Permits. They are released when the response is formed or when the query begins to wait, each time after the samples of
-    /// the attempt are freed. A long response is written later, without a permit.
+    /// Released when the response is formed or when the query begins to wait, after the samples of the attempt are freed. A
+    /// long response is written later, without a permit.
     turns: Vec<Turn>,
 }
 
@@ -81,14 +77,12 @@ struct Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heavy {
     No,
-    /// The query took the permit without waiting. It releases the permit as soon as the samples show that it needs
-    /// none.
+    /// The query took the permit without waiting. It releases the permit as soon as the samples show that it is light.
     Free,
     /// The query holds the permit after waiting for it.
     Needed,
 }
 
-/// The result of an attempt.
 enum Tried {
     Answered(Answer),
     /// The query needs more than its limits allow.
@@ -96,7 +90,7 @@ enum Tried {
 }
 
 impl Question {
-    /// Computes the query. `permit` is one of `App::queries`.
+    /// `permit` is one of `App::queries`.
     pub async fn answer(self, app: &App, permit: Turn) -> Answer {
         let mut question = match self.try_light(app, permit).await? {
             Ok(answer) => return answer,
@@ -161,7 +155,6 @@ impl Question {
 }
 
 impl Attempt {
-    /// Reads the samples and computes the answer within the limits of the plan.
     async fn run(mut self, app: &App) -> Result<Tried, ApiError> {
         let mut limits = self.plan.limits().clone();
         let (store, now) = (app.view(&self.question.access), app.clock.now());
@@ -186,7 +179,7 @@ impl Attempt {
             self.plan.set_limits(limits.clone());
         }
         if series <= self.question.series_inline_max && work <= WORK_INLINE_MAX {
-            // Windows may visit the same samples thousands of times, so visits are limited, too.
+            // Windows may visit the same samples thousands of times, so visits are also limited.
             let visits_max = limits.visits_max.min(WORK_INLINE_MAX);
             self.plan.set_limits(Limits { visits_max, ..limits.clone() });
             let floats = fetched.floats();
@@ -209,7 +202,7 @@ impl Attempt {
         .await
     }
 
-    /// Counts a query that fails because of the limit of its token. A light attempt is repeated, so it does not count.
+    /// Counts a query that fails because of the limit of its token. A light attempt does not count, because it is repeated.
     fn count_limit(&self, limits: &Limits) {
         let access = &self.question.access;
         if self.heavy != Heavy::No && access.query_samples_max() == Some(limits.samples_max) {

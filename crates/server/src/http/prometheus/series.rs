@@ -26,7 +26,7 @@ use crate::http::params::Params;
 use crate::http::turn::{Asked, Running, turn, watched};
 use crate::read::damage::sentences;
 
-/// Limit on the selectors of one request, because each one walks the index. Grafana sends only a few.
+/// Limit on the selectors of one request, because each selector walks the index. Grafana sends only a few.
 const SELECTORS_MAX: usize = 64;
 
 /// Limit on the label values of one response, bytes of JSON. Several responses may be written at the same time.
@@ -58,8 +58,6 @@ pub async fn series(State(app): State<Arc<App>>, access: Access, params: Params)
     response.ok_or_else(|| ApiError::internal("a list of series ended without a response"))
 }
 
-/// Lists the series. `None` when a selector selects more than `series_max`, or their labels have more bytes than
-/// `label_bytes_max`.
 fn listed(
     store: &View,
     texts: &[String],
@@ -116,7 +114,6 @@ pub async fn values(
 }
 
 /// Responds with the result of `list` for the series that at least one `match[]` selects. Without `match[]`, for all series.
-/// Takes a query permit for compiling patterns and walking the index. Stops when the client disconnects.
 async fn select(
     app: &App,
     access: &Access,
@@ -132,13 +129,13 @@ async fn select(
     selecting(app, &app.queries, work).await
 }
 
-/// The limit on the elements of a list. Also validates the range, although it does not narrow the list.
+/// The limit on the elements of a list. Also validates the range.
 fn limit(now: Timestamp, params: &Params) -> Result<usize, ApiError> {
     params.range(now)?;
     Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
-/// Runs `work`, which selects series, with one of the permits. Stops when the client disconnects.
+/// Runs `work` with one of the permits. Stops when the client disconnects.
 pub(in crate::http) async fn selecting<T: Send + 'static>(
     app: &App,
     permits: &Arc<Semaphore>,
@@ -150,7 +147,7 @@ pub(in crate::http) async fn selecting<T: Send + 'static>(
     watched(asked, (turn, running), work).await
 }
 
-/// Like [`selecting`], for work that needs much memory. Only one of `permits` exists, so others wait. If too many wait, the
+/// Like [`selecting`], for work that needs much memory. `permits` has a single permit. If too many requests wait for it, the
 /// request is refused.
 pub(in crate::http) async fn selecting_alone<T: Send + 'static>(
     app: &App,
@@ -175,7 +172,6 @@ pub(in crate::http) fn unless_many<T>(found: Result<T, Unfound>) -> Result<Optio
     }
 }
 
-/// The texts of the selectors.
 pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
     if texts.len() > SELECTORS_MAX {

@@ -8,7 +8,7 @@ use tacho_store::ReadReport;
 use tacho_api::export::Thinned;
 use tacho_api::json::float;
 
-/// `timings` and `samples` have fields of Prometheus, the other fields are our own. The timings are in seconds.
+/// Prometheus has the fields `timings` (in seconds) and `samples`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
@@ -19,11 +19,10 @@ pub struct Stats {
     bytes_read: u64,
     /// Upper bound of the difference between a stored and a recorded time, ns.
     time_error_max: u64,
-    /// Upper bound of the difference between a stored and a recorded value, in the unit of the value. For downsampled values, of
-    /// the difference from the exact aggregate.
+    /// Upper bound of the difference between a stored value and the recorded value or exact aggregate, in the unit of the
+    /// value.
     #[serde(with = "float")]
     value_error_max: f64,
-    /// Present if there are downsampled values.
     #[serde(skip_serializing_if = "Option::is_none")]
     thinned: Option<Thinned>,
 }
@@ -41,8 +40,7 @@ struct Timings {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Samples {
-    /// Number of values that were read for the query. Values that are replaced by the summary of
-    /// their chunk do not count.
+    /// Values that are replaced by the summary of their chunk do not count.
     total_queryable_samples: usize,
 }
 
@@ -57,14 +55,12 @@ struct Chunks {
 /// The steps of a query. After a wait for the permit for heavy queries, the steps are repeated (`question.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The query waits for a permit.
     Queue,
-    /// The query is parsed, and its samples are read.
+    /// Includes parsing.
     Read,
     Evaluate,
 }
 
-/// Measures the time of each step of a query.
 pub struct Watch {
     last: Instant,
     queue: Duration,
@@ -78,7 +74,7 @@ impl Watch {
         Self { last: Instant::now(), queue: none, read: none, evaluate: none }
     }
 
-    /// Ends a step. Its time is the time since the end of the previous step.
+    /// Adds the time since the end of the previous step.
     pub fn ends(&mut self, step: Step) {
         let now = Instant::now();
         let sum = match step {
@@ -90,7 +86,6 @@ impl Watch {
         self.last = now;
     }
 
-    /// The stats after evaluation.
     pub fn stats(&self, samples: usize, report: &ReadReport) -> Stats {
         let worked = self.read + self.evaluate;
         Stats {

@@ -1,10 +1,10 @@
 //! Simulates a store on a driver with faults, full disks and crashes, and compares its answers with a model.
 //!
-//! The seed determines everything except the scheduling of threads and timers: batches of four senders, repetitions, flushes,
-//! merges, deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any driver call
-//! and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain maps: every
-//! acknowledged record exactly once, unless it was deleted, expired or removed by downsampling. Of samples with equal times,
-//! the last one counts.
+//! The seed determines everything except the scheduling of threads and timers. It draws batches of four senders, repetitions,
+//! flushes, merges, deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any
+//! driver call and may leave garbage at the end of the journal. The model (`model.rs`) defines the expected result with plain
+//! maps: every acknowledged record exactly once, unless it was deleted, expired or removed by downsampling. Of samples with
+//! equal times, the last one counts.
 //!
 //! This file and `conformance/mod.rs` use each other: the simulation is one case of that suite, and it opens drivers with
 //! the suite's types.
@@ -224,7 +224,6 @@ impl World {
         self.crash().await
     }
 
-    /// Drops the store and keeps its counters.
     fn leave(&mut self) {
         if let Some(store) = self.store.take() {
             self.seen.add(&store.stats().upkeep);
@@ -352,7 +351,6 @@ impl World {
         Err("store does not open without faults".into())
     }
 
-    /// Reads all records and compares them with the model.
     async fn check(&self) -> Checked {
         let store = self.store()?;
         self.faulty.set_broken(None);

@@ -21,7 +21,6 @@ pub const BRIEF: &str = "brief";
 pub const COARSE: &str = "coarse";
 /// The label with the number of the sender.
 pub const SENDER: &str = "instance";
-/// Retention of [`BRIEF`], ns.
 pub const BRIEF_NS: u64 = 100;
 
 /// Age from which samples of [`COARSE`] are reduced to the last one of each step, ns.
@@ -56,10 +55,9 @@ pub struct Model {
     pub seq: u64,
     pub last: Arc<Batch>,
     pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
-    /// Ends of the steps of [`COARSE`] in which some samples were deleted and others were not. Downsampling may have removed
-    /// the others earlier, if a deleted sample was the last one of the step.
+    /// Ends of the steps of [`COARSE`] in which only some samples were deleted. If a deleted sample was the last one of the
+    /// step, downsampling may have removed the remaining samples earlier.
     loose: BTreeSet<i64>,
-    /// Entries in order of arrival.
     pub entries: Vec<Entry>,
     /// Start of each segment, by trace id.
     pub traces: BTreeMap<u128, i64>,

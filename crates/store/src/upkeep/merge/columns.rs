@@ -36,8 +36,8 @@ pub struct Class {
 pub struct Moving {
     /// Rows with moved times, ordered by time. All times between these rows are exact.
     pub moved: Arc<[Shifted]>,
-    /// Whether exact times must stay exact: because they are between moved ones and moving them could change the order, or
-    /// because columns of one member interlace and samples could not be assigned to their originals.
+    /// Whether exact times must stay exact. Between moved times, a further move could change the order. If columns of one
+    /// member interlace, samples could not be assigned to their originals.
     pub stays: bool,
 }
 

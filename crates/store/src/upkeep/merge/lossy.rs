@@ -44,7 +44,6 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
 }
 
 impl Moving {
-    /// The largest possible change among these times.
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
         let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
@@ -80,8 +79,8 @@ impl Moving {
         }
     }
 
-    /// Moves a cut at `place` out of a row with moved times: to the nearer end of the row, or to the start of the row if the
-    /// chunk would otherwise cover too long a time. The start is used only if it is above `after`.
+    /// Moves a cut at `place` out of a row with moved times, to the nearer end of the row. If the chunk would then cover too
+    /// long a time, moves the cut to the start of the row. The start is used only if it is above `after`.
     fn whole(&self, at: &[Timestamp], place: usize, after: usize) -> usize {
         let Some([before, next]) =
             place.checked_sub(1).and_then(|before| Some([*at.get(before)?, *at.get(place)?]))
@@ -122,16 +121,14 @@ impl Moving {
     }
 }
 
-/// Facts about the times of a row.
 #[derive(Clone, Copy)]
 struct Known {
-    /// The largest change of one of the times.
     error: u64,
     overhang: Overhang,
 }
 
-/// Makes a row from a part of some columns. `at` are the times of the part. `last` says that the chunk is not expected to
-/// grow any more; its exact values are then reduced.
+/// Makes a row from a part of some columns. `at` are the times of the part. If `last` is true, the chunk is
+/// not expected to grow any more, and its exact values are reduced.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.copy_of(cut.clone());

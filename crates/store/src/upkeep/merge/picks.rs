@@ -12,7 +12,6 @@ use super::rows::Treatment;
 /// Times of one source, and its rank. Of samples with equal times, the one with the highest rank is kept.
 #[derive(Clone, Debug)]
 pub struct Ranked {
-    /// Generation and number of the source's chunk.
     pub rank: (u64, u32),
     pub times: Times,
 }

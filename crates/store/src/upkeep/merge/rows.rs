@@ -11,11 +11,9 @@ use crate::group::resent::Overhang;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
 use crate::policy::{ChunkSettings, Policy};
 
-/// A row that will be replaced.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub key: ChunkKey,
-    /// Overhang of the times of its samples.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }
@@ -42,7 +40,6 @@ impl Treatment {
         Self { masks, expired_before: policy.expired_before(now), thin, semantic, chunks }
     }
 
-    /// Whether a record is dropped.
     pub fn drops(&self, generation: u64, at: Timestamp) -> bool {
         at < self.expired_before || self.masks.iter().any(|mask| mask.hides(generation, at))
     }
@@ -53,7 +50,6 @@ pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
     at.saturating_sub(at.rem_euclid(to.step.max(1)))
 }
 
-/// How new chunks are cut and encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutting {
     /// Approximate number of times (of samples), or limit on entries, per chunk. Not used for executions.
@@ -78,12 +74,10 @@ pub struct Made {
     pub chunk: Bytes,
 }
 
-/// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
     /// New rows ordered by time. Rests of source rows are last.
     pub rows: Vec<Made>,
-    /// Number of records read.
     pub records: u64,
     /// Samples replaced by later samples with the same time.
     pub replaced: u64,
@@ -105,7 +99,6 @@ pub struct Unreadable {
     pub error: tacho_chunk::Error,
 }
 
-/// The span class of a chunk that covers this range.
 pub(super) fn span_of(start: Timestamp, end: Timestamp) -> Span {
     if end.abs_diff(start) <= CHUNK_SPAN_MAX_NS { Span::Short } else { Span::Wide }
 }
@@ -115,7 +108,6 @@ pub(super) fn generation(sources: &[Source]) -> u64 {
     sources.iter().map(|source| source.key.generation).max().unwrap_or(0)
 }
 
-/// Adds the index of the source to an error.
 pub(super) fn failed(source: usize) -> impl Fn(tacho_chunk::Error) -> Unreadable {
     move |error| Unreadable { source, error }
 }

@@ -20,7 +20,6 @@ use crate::group::resent::{Moved, Timed, recognise};
 
 /// A source. Its decoded times are in a [`Ranked`]; its values are decoded when they are needed.
 struct Opened<'a> {
-    /// Index of the source among all sources.
     place: usize,
     chunk: Chunk<'a>,
     generation: u64,
@@ -383,7 +382,6 @@ fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     places
 }
 
-/// The values of the runs, concatenated.
 fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     fn all<'a, T: Copy + 'a>(runs: &[Run], of: impl Fn(usize) -> Option<&'a [T]>) -> Vec<T> {
         let mut values = Vec::with_capacity(runs.iter().map(|run| run.places.len()).sum());

@@ -1,4 +1,4 @@
-//! Which kept results of a query (an extent) are still those that a computation would give?
+//! Which kept results of a query (an extent) would a computation still give?
 //!
 //! ```text
 //!   extent     ├──────────────────────────┤
@@ -14,8 +14,8 @@ use tacho_model::{Labels, TimeRange, Timestamp};
 use tacho_query::promql::{Grid, Point, Reach, Series};
 use tacho_store::{Change, Changes};
 
-/// Consecutive steps, both ends included. Unlike a [`Grid`], it stores the time of its last step, so that two of them can be
-/// intersected. `step` is positive.
+/// Consecutive steps, both ends included. Unlike a [`Grid`], `Steps` has the time of its last step, so that it can be
+/// intersected with others. `step` is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     pub first: Timestamp,
@@ -35,29 +35,27 @@ impl Steps {
     }
 }
 
-/// The results of a query at consecutive steps.
 pub struct Extent {
     pub steps: Steps,
     /// In the order of their labels.
     pub series: Vec<Series>,
     /// The number of the last change of the store before the samples of the results were read.
     pub change: u64,
-    /// The edge of each rule of retention, before which it masks records: the least and the latest edge while the results were
-    /// computed.
+    /// Each rule of retention masks the records before its edge. For each rule, the least and the latest edge while the results
+    /// were computed.
     pub expired: Vec<(Timestamp, Timestamp)>,
     pub reach: Reach,
 }
 
-/// Results that can be used.
 #[derive(Debug, PartialEq)]
 pub struct Usable {
     pub steps: Steps,
-    /// The other steps of the question. They are all before or all after the usable ones.
+    /// The other steps of the question, all before or all after the usable steps.
     pub missing: Option<Steps>,
 }
 
 impl Extent {
-    /// The longest part of the question that includes its first or its last step, and whose results are known and unchanged.
+    /// The longest part of the question with known and unchanged results that includes its first or its last step.
     pub fn usable(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let step = asked.step;
         let (first, last) = (asked.first.max(self.steps.first), asked.last.min(self.steps.last));
@@ -67,8 +65,7 @@ impl Extent {
         let kind = if self.reach.uses_summaries { Change::Chunks } else { Change::Samples };
         let (mut from_start, mut to_end) = (Some(last), Some(first));
         for TimeRange { start, end } in self.changed(TimeRange::new(first, last), (changes, kind), expired)? {
-            // The steps of the results that depend on a changed time: from the first step at or after `low` to the last one
-            // before `high`.
+            // The results of the steps from `low` to before `high` depend on a changed time.
             let low = start.saturating_sub(self.reach.after).max(first);
             let high = end.saturating_add(self.reach.before);
             if low >= high || low > last {
@@ -93,9 +90,9 @@ impl Extent {
         Some(Usable { steps, missing })
     }
 
-    /// All steps of the question, if it is certain that the limit on samples still permits them, as it permitted the steps of the
-    /// extent. Samples between the windows of two steps count towards this limit, too, and their number is estimated from the
-    /// chunks. So nothing in the range may have changed, and the steps are not combined with computed ones.
+    /// All steps of the question, if the limit on samples certainly still permits them. Samples between the windows of two
+    /// steps also count toward this limit, and their number is estimated from the chunks. So nothing in the range may have
+    /// changed, and the steps are not combined with computed steps.
     pub fn usable_whole(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let is_within = asked.first >= self.steps.first && asked.last <= self.steps.last;
         let range = TimeRange::new(asked.first, asked.last);
@@ -103,8 +100,8 @@ impl Extent {
         (is_within && changed.is_empty()).then_some(Usable { steps: *asked, missing: None })
     }
 
-    /// The times at which samples have changed since this extent was computed, among those on which the results at `steps`
-    /// depend. `None` if they are unknown.
+    /// The times on which the results at `steps` depend, and at which samples have changed since this extent was computed.
+    /// `None` if they are unknown.
     fn changed(
         &self,
         steps: TimeRange,
@@ -129,7 +126,6 @@ impl Extent {
         Some(changed)
     }
 
-    /// The results at some of its steps.
     pub fn cut(&self, steps: &Steps) -> Vec<Series> {
         let cut = |series: &Series| {
             let from = series.points.partition_point(|point| point.at < steps.first);
@@ -141,7 +137,6 @@ impl Extent {
     }
 }
 
-/// Memory of results, bytes.
 pub fn bytes(series: &[Series]) -> usize {
     let labels = |labels: &Arc<Labels>| 2 * labels.canonical_bytes() + 64;
     let of_one = |series: &Series| {
@@ -150,7 +145,7 @@ pub fn bytes(series: &[Series]) -> usize {
     series.iter().map(of_one).sum()
 }
 
-/// The results of earlier and of later steps together, both in the order of their labels.
+/// Joins the results of earlier and of later steps. Both are in the order of their labels.
 pub fn joined(earlier: Vec<Series>, later: Vec<Series>) -> Vec<Series> {
     let mut all = Vec::with_capacity(earlier.len().max(later.len()));
     let mut later = later.into_iter().peekable();

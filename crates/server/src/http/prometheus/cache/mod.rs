@@ -1,13 +1,13 @@
-//! Keeps the results of range queries. So a repeated question is not computed again, and of a question whose range has moved
-//! only the new steps are computed.
+//! Keeps the results of range queries. A repeated question is not computed again. If the range of a question has moved, only
+//! the new steps are computed.
 //!
 //! ```text
 //!   key       query, step, phase of the steps, lookback, selector and limit of the token
 //!   extent    the results from one step to another, the number of the last change of the store before their samples were read
 //! ```
 //! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same
-//! bytes with the cache and without it. `tacho_query::promql::Reach` states on which samples a result depends, and refuses
-//! queries for which this is unknown. `docs/adr/0019-result-cache.md` has the reasons and the limits.
+//! bytes with and without the cache. `tacho_query::promql::Reach` states on which samples a result depends. Results for which
+//! this is unknown are not kept. `docs/adr/0019-result-cache.md` has the reasons and the limits.
 //!
 //! Step before: `../mod.rs` has read the parameters of the query. Step after: `../question.rs` computes the missing steps.
 
@@ -31,7 +31,6 @@ const EXTENT_SHARE: usize = 4;
 /// Memory of an extent apart from its series and the texts of its key, bytes.
 const EXTENT_BYTES: usize = 512;
 
-/// Identifies results that are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     text: String,
@@ -39,7 +38,7 @@ struct Key {
     /// The time of each step modulo the length of a step.
     phase: i64,
     lookback: i64,
-    /// The selector of the token. Results of one selector are never used for another one.
+    /// The selector of the token. Results of one selector are never used for another selector.
     selector: Option<String>,
     /// The limit of the token on samples. A token with a limit does not get results of other limits.
     samples_max: Option<usize>,
@@ -52,7 +51,6 @@ impl Key {
     }
 }
 
-/// The results of range queries.
 pub struct ResultCache {
     bytes_max: usize,
     kept: Mutex<Kept>,
@@ -74,7 +72,6 @@ struct Kept {
     extents: HashMap<Arc<Key>, Held>,
     /// Keys by the number of their last use.
     by_use: BTreeMap<u64, Arc<Key>>,
-    /// The number of the last use of any key.
     last_use: u64,
     bytes: usize,
 }
@@ -85,24 +82,19 @@ struct Held {
     bytes: usize,
 }
 
-/// The result of a look into the cache.
 pub enum Looked {
-    /// All steps are known.
     Hit(Hit),
     /// These steps must be computed, and then passed to [`Fill::complete`].
     Missing(TimeRange, Box<Fill>),
-    /// The cache must not be used.
     Bypass,
 }
 
-/// The results of all steps of a query.
 pub struct Hit {
     extent: Arc<Extent>,
     steps: Steps,
 }
 
 impl Hit {
-    /// Upper estimate of the points and series.
     pub fn work(&self) -> usize {
         self.extent.series.len().saturating_mul(self.steps.count() + 1)
     }
@@ -112,14 +104,13 @@ impl Hit {
     }
 }
 
-/// Why results are not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotKept {
     /// It is not known on which samples the results depend.
     Form,
-    /// The answer has notes about unreadable or downsampled samples, or may get them later without a change of its results.
+    /// The answer has notes about unreadable or downsampled samples, or may get such notes later without a change of its
+    /// results.
     Notes,
-    /// The results take too large a part of the cache.
     Size,
 }
 
@@ -135,15 +126,14 @@ impl NotKept {
     }
 }
 
-/// Completes the results of a query, and keeps them.
 pub struct Fill {
     cache: Arc<ResultCache>,
     view: View,
     key: Key,
     asked: Steps,
     missing: Steps,
-    /// The other steps, and the extent that has their results. The results are copied only after the missing ones are computed,
-    /// because the query may wait long for its permit.
+    /// The other steps, and the extent with their results. The query may wait long for its permit, so the results are copied
+    /// only after the missing results are computed.
     known: Option<(Arc<Extent>, Steps)>,
     /// The number of the last change of the store before the read.
     change: u64,
@@ -179,7 +169,7 @@ impl ResultCache {
 
     pub fn look(self: &Arc<Self>, view: View, access: &Access, text: &str, at: &promql::Params) -> Looked {
         let Some((asked, key)) = self.key_of(access, text, at) else { return self.bypass() };
-        // The state of the store is taken before the kept results are checked, and before the samples of missing ones are read.
+        // The state of the store is taken before the kept results are checked, and before samples are read.
         let (change, expired) = (view.changes().last(), view.expired_before());
         let extent = self.kept().get(&key);
         let usable = extent.as_deref().and_then(|extent| match key.samples_max {
@@ -202,7 +192,7 @@ impl ResultCache {
         Looked::Missing(range, Box::new(Fill { cache, view, key, asked, missing, known, change, expired }))
     }
 
-    /// The steps and the key of a query; `None` if it is not for the cache.
+    /// `None` if the query is not for the cache.
     fn key_of(&self, access: &Access, text: &str, at: &promql::Params) -> Option<(Steps, Key)> {
         let step = at.step.filter(|step| *step > 0 && self.bytes_max > 0)?;
         if at.end < at.start || text.len() > at.limits.query_bytes_max {
@@ -224,14 +214,14 @@ impl ResultCache {
         Some((asked, key))
     }
 
-    /// Keeps the results instead of those that were kept with this key. Results that are too large are not copied.
+    /// Replaces the results that were kept with this key. Results that are too large are not copied.
     fn keep(&self, key: &Key, series: &[Series], extent: impl FnOnce(Vec<Series>) -> Extent) {
         let bytes = key.bytes() + extent::bytes(series);
         let extent = (bytes <= self.bytes_max / EXTENT_SHARE).then(|| extent(series.to_vec()));
         if extent.is_none() {
             self.count_not_kept(NotKept::Size);
         }
-        // Freeing many series takes milliseconds, so they are dropped after the end of the lock.
+        // Freeing many series takes milliseconds, so they are dropped after the lock is released.
         let mut removed = Vec::new();
         let mut kept = self.kept();
         removed.extend(kept.remove(key));
@@ -273,7 +263,7 @@ impl Kept {
         self.extents.insert(key, Held { extent: Arc::new(extent), last_use: self.last_use, bytes });
     }
 
-    /// The caller drops the results after the end of the lock.
+    /// The caller drops the results after the lock is released.
     fn remove(&mut self, key: &Key) -> Option<Held> {
         let held = self.extents.remove(key)?;
         self.by_use.remove(&held.last_use);
@@ -283,13 +273,11 @@ impl Kept {
 }
 
 impl Fill {
-    /// Whether only some of the steps are missing.
     pub fn is_partial(&self) -> bool {
         self.missing != self.asked
     }
 
-    /// Returns the results of all steps: the known and the computed ones. Also keeps them, unless there is a reason not to
-    /// ([`NotKept`]).
+    /// Returns the known and the computed results together. Also keeps them, unless there is a reason not to ([`NotKept`]).
     pub fn complete(&self, computed: Vec<Series>, reach: Result<Reach, NotKept>) -> Vec<Series> {
         let is_later = self.missing.first > self.asked.first;
         let all = match &self.known {

@@ -1,5 +1,5 @@
-//! A model of the cache: random writes, late writes, deletions, flushes, merges and sweeps, and questions that repeat and
-//! slide. Each question is asked with the cache and without it. Both answers must have the same bytes.
+//! A model of the cache with random writes, late writes, deletions, flushes, merges and sweeps, and with questions that repeat
+//! and slide. Each question is asked with and without the cache. Both answers must have the same bytes.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -38,7 +38,7 @@ const SECOND: i64 = 1_000_000_000;
 const BEGIN: i64 = 1_700_000_000;
 const HOUR: i64 = 3_600;
 
-/// Expressions for the cache, and two that it must refuse.
+/// The cache must refuse the last two expressions.
 const EXPRESSIONS: [&str; 16] = [
     "a",
     "a{h='1'} offset 7m",
@@ -199,7 +199,7 @@ impl Model {
         TowerToHyperService::new(router(self.app.clone())).call(request).await.unwrap()
     }
 
-    /// Compares the answers to the query of a random panel, with the cache and without it. The range ends near the present time,
+    /// Compares the answers to the query of a random panel, with and without the cache. The range ends near the present time,
     /// usually at a multiple of the step.
     async fn compare(&mut self) {
         let panel = self.panels[usize::try_from(self.random.below(self.panels.len() as u64)).unwrap()];
@@ -243,7 +243,6 @@ async fn compare_all(mut model: Model) -> ([u64; 3], usize) {
     (uses, model.refused)
 }
 
-/// Adds a token to a data directory. Returns its text.
 fn limited_token(data: &Path, samples_max: u64) -> String {
     let limits = Limits { query_samples: Some(samples_max), ..Limits::default() };
     let created = "2026-11-28T00:00:00Z".to_owned();
@@ -414,7 +413,7 @@ async fn downsampled_samples_between_the_windows_are_noted() {
         model.store.append(Batch { samples: vec![series], ..Batch::default() }, None).await.unwrap();
         model.store.flush().await.unwrap();
     }
-    // The windows of the last two cover the times between the windows of `a`.
+    // The windows of the last two queries cover the times between the windows of `a`.
     let queries = ["a", "rate(a[5m]) + avg_over_time(b[1h])", "a offset 1m + max_over_time(b[90m])"];
     let times = format!("start={}&end={end}&step=1800", end - 7_200);
     let not_cached = format!("{times}&cache=false");
@@ -435,8 +434,8 @@ async fn downsampled_samples_between_the_windows_are_noted() {
 
 #[tokio::test]
 async fn a_chunk_that_spans_the_range_counts_for_the_limit_of_a_token() {
-    // 65 samples count. When the late sample is in a chunk, at least 8 more count, because the chunk reaches from before the
-    // range to behind it, and its samples in the range are estimated.
+    // 65 samples count. When the late sample is in a chunk, at least 8 more samples count. The chunk reaches from before the
+    // range to behind the range, so its samples in the range are estimated.
     let model = Model::limited(43, Policies::default(), Some(70)).await;
     let now = model.now();
     let append = async |times: Vec<i64>| {

@@ -4,8 +4,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Measures the cost of one recorded call, as the average of ten nested calls. The result is a rough
- * figure. The benchmark is experiments/overhead.
+ * Measures roughly the cost of one recorded call, as the average of ten nested calls. The benchmark
+ * is experiments/overhead.
  */
 final class Price {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();

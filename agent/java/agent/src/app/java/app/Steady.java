@@ -4,9 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
-/**
- * Programs that run until a line arrives on standard input. The tests act on them while they run.
- */
+/** Programs that run until a line arrives on standard input. */
 final class Steady {
     private static final int LAST_REQUESTS = 500;
 
@@ -65,10 +63,7 @@ final class Steady {
     static final class Slow {
         private final int value;
 
-        /**
-         * Constructors are part of this test because the agent instruments them in another way than
-         * methods.
-         */
+        /** The agent instruments constructors in another way than methods. */
         Slow(int depth) throws InterruptedException {
             Thread.sleep(5);
             value = depth <= 1 ? 1 : 1 + down(depth - 1);
@@ -100,7 +95,6 @@ final class Steady {
         }
     }
 
-    /** Makes {@link #isTold} return true after a line has arrived. */
     static void tellLater() {
         Thread listener =
                 new Thread(

@@ -11,8 +11,8 @@ final class Trouble {
     private Trouble() {}
 
     /**
-     * Causes failures after a line on standard input. The test sends it when the agent is
-     * connected, because the failures could prevent the connection.
+     * Waits for a line on standard input, because the failures could prevent the connection of the
+     * agent.
      */
     static void whenTold(String what, int count) throws Exception {
         Steady.waitUntilTold();

@@ -113,12 +113,12 @@ public final class BusyShop {
         thread.join();
     }
 
-    /** After all these submissions, a call on the current thread is still a child of its caller. */
+    /** A call on the current thread is still a child of its caller. */
     void alone() {
         work("alone");
     }
 
-    /** A pool that compares its tasks, so it must get the program's own objects. */
+    /** This pool compares its tasks, the program's own objects. */
     void ordered() throws Exception {
         record Task(int rank, CountDownLatch done) implements Runnable, Comparable<Task> {
             @Override

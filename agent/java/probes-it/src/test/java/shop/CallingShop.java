@@ -24,8 +24,8 @@ public final class CallingShop {
 
     public static void main(String[] arguments) throws Exception {
         CallingShop shop = new CallingShop(URI.create(arguments[0]));
-        // This code is not in a recorded method, so the agent adds no trace header before the
-        // connect. After the failed connect, it cannot add one.
+        // This method is not recorded, so the agent adds no trace header before the connect. After
+        // the failed connect, no header can be added.
         HttpURLConnection vain =
                 (HttpURLConnection) URI.create("http://127.0.0.1:1/vain").toURL().openConnection();
         for (int i = 0; i < 2; i++) {

@@ -6,8 +6,7 @@ import java.util.Map;
 
 /**
  * Calls servlets one after the other on one thread, with requests and responses that are wrappers
- * of the program. In each round except the last one, one of the methods that the probe needs
- * throws.
+ * of the program. In each round except the last, one of the methods that the probe needs throws.
  */
 public final class WrappingShop {
     private WrappingShop() {}

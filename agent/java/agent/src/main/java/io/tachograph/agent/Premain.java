@@ -7,8 +7,8 @@ import java.util.jar.JarFile;
 
 /**
  * Entry point of the agent. With {@code -javaagent}, the JVM calls {@code premain} before {@code
- * main}. If the agent is attached later, the JVM calls {@code agentmain}. If the agent fails here,
- * the program runs without it.
+ * main}. If the agent is attached later, the JVM calls {@code agentmain}. If the start fails, the
+ * program runs without the agent.
  */
 public final class Premain {
     private static final String STARTUP = "io.tachograph.agent.inside.Startup";

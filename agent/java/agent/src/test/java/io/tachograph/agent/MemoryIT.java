@@ -13,8 +13,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** The memory that the agent adds to a program, compared with a run without the agent. */
 class MemoryIT {
     /**
-     * Limit per thread. A thread that recorded or dropped a call has two entries in its table of
-     * thread locals, with their objects. The rest of the limit covers differences between the runs.
+     * Limit per thread: two entries in its table of thread locals with their objects, and
+     * differences between the runs.
      */
     private static final long BYTES_EACH_MAX = 320;
 
@@ -23,7 +23,7 @@ class MemoryIT {
     /** Limit on the frames that the server has not acknowledged, bytes. */
     private static final long QUEUE = 4 << 20;
 
-    /** Heap and direct memory that the program printed while its threads lived. */
+    /** Heap and direct memory, from the output of the program. */
     private static long bytes(Program program) throws Exception {
         return program.number("heap") + program.number("direct");
     }
@@ -50,7 +50,7 @@ class MemoryIT {
                     program.number("made"),
                     server.decoder().callsEnded + server.executionsDropped,
                     "each call must be either received or counted as dropped");
-            // There are 1,024 buffers, so 1,024 threads have one in each round.
+            // There are 1,024 buffers, for 1,024 threads in each round.
             assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
             return bytes(program) - bare(25, "busy-virtual", count);
         }

@@ -19,8 +19,8 @@ import java.util.List;
 /** Compares the records that the server receives with the actions of the program. */
 class RecordingIT {
     /**
-     * Size of the ring, words. It is so large that no call is dropped, although the sender shares
-     * two busy cores.
+     * Size of the ring, words; so large that no call is dropped, although the sender shares two
+     * busy cores.
      */
     private static final int BUFFER = 1 << 20;
 
@@ -185,10 +185,7 @@ class RecordingIT {
         program.finish();
     }
 
-    /**
-     * There are sixteen times as many threads as buffers, so buffers of ended threads must be
-     * reused.
-     */
+    /** There are sixteen times as many threads as buffers. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void buffersOfEndedThreadsAreReused(int jdk) throws Exception {
@@ -251,8 +248,8 @@ class RecordingIT {
     }
 
     /**
-     * The samplers run once, a second after the start. Their next run would be an hour later, so
-     * the final counts are samples that the agent takes when the program ends.
+     * The samplers run once, a second after the start, and again an hour later. So the agent takes
+     * the final counts when the program ends.
      */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})

@@ -30,10 +30,7 @@ class SwitchIT {
     private static final String REQUEST = "app.Work$Request";
     private static final int CALLS = 10;
 
-    /**
-     * Longest wait, s, for events that usually take less than a second. It is long because all
-     * tests share two cores.
-     */
+    /** Longest wait, s; all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static long effectMillis(WireServer server, long revision, ProbeRule... rules)
@@ -201,8 +198,8 @@ class SwitchIT {
     }
 
     /**
-     * Checks that a call has only callees that the program calls, and not too many. Some may be
-     * missing, because a method was off.
+     * A call has only callees that the program calls, and not too many. Callees may be missing,
+     * because a method was off.
      */
     private static void assertPartOfRequest(Call call) {
         String name = call.operation.substring(REQUEST.length() + 1);
@@ -304,10 +301,7 @@ class SwitchIT {
         }
     }
 
-    /**
-     * A pattern that should have recorded something is logged if it matches nothing. A pattern of
-     * an exclusion is not.
-     */
+    /** Exclusions are not logged. */
     @Test
     void patternsOfAShortProgramAreLoggedAtItsEnd() throws Exception {
         try (WireServer server = new WireServer()) {
@@ -361,8 +355,8 @@ class SwitchIT {
     }
 
     /**
-     * Compiles a class with a method of almost 65,535 bytes, the maximum. The byte code of the
-     * agent does not fit into it.
+     * Compiles a class with a method of almost 65,535 bytes, the maximum, so that the byte code of
+     * the agent does not fit.
      */
     private static Path tooLong(String name) throws IOException {
         Path folder = Files.createTempDirectory("too-long");

@@ -22,9 +22,8 @@ import java.nio.file.StandardCopyOption;
 import java.util.List;
 
 /**
- * Records arrive over TLS. If the settings cannot be used, or client and server do not accept each
- * other, no frame is sent, and the log has the cause. {@code crates/cli/tests/tls.rs} tests the
- * same with the real server.
+ * If the settings cannot be used, or client and server do not accept each other, no frame is sent,
+ * and the log has the cause. {@code crates/cli/tests/tls.rs} tests the same with the real server.
  */
 class TlsIT {
     private static final String NAMES = "IP:127.0.0.1,DNS:localhost";

@@ -24,7 +24,7 @@ import java.util.stream.Collectors;
 
 /** Programs with a limit on traces: recorded traces are complete, and all traces are counted. */
 class UnsampledIT {
-    /** Longest wait, s. It is long because all tests share two cores. */
+    /** Longest wait, s; all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final Path API = Path.of("../api/target/classes");
@@ -72,8 +72,8 @@ class UnsampledIT {
     }
 
     /**
-     * Checks that all recorded traces have arrived, and that recorded and unrecorded traces add up
-     * to all traces of the program.
+     * All recorded traces have arrived, and recorded and unrecorded traces add up to all traces of
+     * the program.
      */
     private static void assertCounts(Decoder got, Map<String, Long> made) {
         Map<String, Long> kept = last(got, KEPT);
@@ -177,8 +177,8 @@ class UnsampledIT {
     }
 
     /**
-     * Checks that all declared records have arrived: those in recorded traces with the id of the
-     * trace, all others without one.
+     * All declared records have arrived: those in recorded traces with the id of the trace, all
+     * others without an id.
      */
     private static void assertNoted(Decoder got, long rare, long kept) {
         List<Declared> noted =
@@ -199,9 +199,6 @@ class UnsampledIT {
         assertTrue(ratios.stream().anyMatch(ratio -> ratio < 1), ratios.toString());
     }
 
-    /**
-     * Calls that are open during rule changes, or while the connection is lost, keep their exits.
-     */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void noTraceIsLostOverManySwitches(int jdk) throws Exception {
@@ -252,7 +249,7 @@ class UnsampledIT {
         }
     }
 
-    /** The budget for the overhead has the same effect with a limit on traces as without one. */
+    /** The budget has the same effect with and without a limit on traces. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void theBudgetSwitchesMethodsOff(int jdk) throws Exception {

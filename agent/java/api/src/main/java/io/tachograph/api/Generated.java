@@ -6,7 +6,7 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Marks classes that are generated from a {@link Record}. The agent does not record their methods.
+ * Marks classes that are generated from a {@link Record}, whose methods the agent does not record.
  */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.TYPE)

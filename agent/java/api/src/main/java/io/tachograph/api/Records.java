@@ -5,7 +5,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MutableCallSite;
 
 /**
- * Tells whether an agent is loaded. Generated code checks this before each record. The JIT compiler
+ * Tells whether an agent is loaded; generated code checks this before each record. The JIT compiler
  * treats the answer as a constant, so a record costs nothing without an agent. The answer changes
  * at most once, when an agent is attached to a running program.
  */
@@ -16,7 +16,6 @@ public final class Records {
 
     private Records() {}
 
-    /** True if an agent records. */
     public static boolean on() {
         try {
             return (boolean) ON.invokeExact();
@@ -38,8 +37,8 @@ public final class Records {
     }
 
     /**
-     * Looks for the agent by name. A reference in byte code does not work here: if it fails to
-     * resolve once, it never resolves, and an agent may be attached later.
+     * Looks for the agent by name, because it may be attached later: a reference in byte code that
+     * failed to resolve never resolves.
      */
     private static boolean isAgentThere() {
         try {

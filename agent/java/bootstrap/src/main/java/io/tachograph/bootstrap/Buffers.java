@@ -12,10 +12,11 @@ import java.util.function.Consumer;
 
 /**
  * Assigns buffers to threads. A platform thread gets a buffer with its first call or declared
- * record and keeps it for life. Millions of virtual threads may exist, so a virtual thread borrows
- * a buffer only while it has an outermost call open or writes a declared record. A thread that only
- * submits or receives tasks needs no buffer. The number of buffers of each kind is bounded. If no
- * buffer is free for a thread, its calls and declared records are dropped and counted.
+ * record and keeps it for life. A virtual thread borrows a buffer only while it has an outermost
+ * call open or writes a declared record, because millions of virtual threads may exist. A thread
+ * that only submits or receives tasks needs no buffer. The number of buffers of each kind is
+ * bounded. If no buffer is free for a thread, its calls and declared records are dropped and
+ * counted.
  */
 public final class Buffers {
     /**
@@ -27,14 +28,14 @@ public final class Buffers {
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
     /**
-     * The buffer of each thread. When a buffer is returned, the value is set to null, not removed:
-     * the next buffer then needs no new entry.
+     * The buffer of each thread. A return sets the value to null instead of removing the entry, so
+     * that the next buffer needs no new entry.
      */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
 
     private final ThreadLocal<Bufferless> bufferless = new ThreadLocal<>();
 
-    /** The buffer object that all threads without a buffer share. */
+    /** Placeholder for all threads without a buffer. */
     private final ThreadBuffer unassigned;
 
     private final Session session;
@@ -87,7 +88,7 @@ public final class Buffers {
         this.unassigned = new ThreadBuffer(this, ThreadBuffer.UNASSIGNED, 0, true);
     }
 
-    /** The buffer of the calling thread; never null. */
+    /** Never null. */
     public ThreadBuffer current() {
         ThreadBuffer buffer = local.get();
         return buffer != null ? buffer : take(Thread.currentThread());
@@ -117,8 +118,7 @@ public final class Buffers {
                 mine.forget();
             }
         } catch (Throwable e) {
-            // Reached after a stack overflow or an out-of-memory error: without this, the slot
-            // would leak.
+            // After a stack overflow or an out-of-memory error, the slot would leak.
             if (own == null) {
                 putBack(buffer);
             }
@@ -188,12 +188,10 @@ public final class Buffers {
         }
     }
 
-    /** Number of open calls of this thread that are dropped. */
     int openDropped() {
         return bufferless().openDropped;
     }
 
-    /** Drops a declared record. */
     void dropRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
@@ -258,9 +256,7 @@ public final class Buffers {
 
     // ---- for the sender ----
 
-    /**
-     * Takes all calls that {@link #ended} has queued. Returns the first of a linked list, or null.
-     */
+    /** Takes all queued calls. Returns the first of a linked list, or null. */
     public HandedCall takeEnded() {
         return ended.get() == null ? null : ended.getAndSet(null);
     }
@@ -270,18 +266,16 @@ public final class Buffers {
         return traces;
     }
 
-    /** Passes every buffer that may hold events to {@code reader}. */
     public void forEach(Consumer<ThreadBuffer> reader) {
         platform.forEach(reader);
         virtual.forEach(reader);
     }
 
     /**
-     * Reclaims the buffer of a thread that has ended, if the sender has read all events of the
-     * buffer.
+     * Reclaims the buffer of a thread that has ended, if the sender has read all its events.
      *
-     * @return false if the owner of the buffer is not a thread that has ended, or if the buffer has
-     *     unread events or is lent to a {@link HandedCall}
+     * @return false if the owner has not ended, if there is no owner, if the buffer has unread
+     *     events, or if it is lent to a {@link HandedCall}
      */
     public boolean reclaim(ThreadBuffer buffer) {
         if (!buffer.hasLostOwner() || buffer.published() != buffer.consumed()) {
@@ -292,12 +286,10 @@ public final class Buffers {
         return true;
     }
 
-    /** Number of calls dropped because no buffer was free. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.sum();
     }
 
-    /** Number of declared records dropped because no buffer was free. */
     public long recordsDroppedWithoutBuffer() {
         return recordsDroppedWithoutBuffer.sum();
     }
@@ -309,7 +301,7 @@ public final class Buffers {
 
     /**
      * Puts the sender to sleep until the time is over or a ring is half full. A wake-up just before
-     * the sleep is lost; the writer repeats the wake-up after the next quarter of its ring.
+     * the sleep is lost; the writer of calls repeats it after the next quarter of its ring.
      */
     public void sleep(long nanos) {
         sleeper = Thread.currentThread();
@@ -317,7 +309,6 @@ public final class Buffers {
         sleeper = null;
     }
 
-    /** Wakes the sender if it sleeps. */
     public void wake() {
         Thread thread = sleeper;
         if (thread != null) {
@@ -360,7 +351,7 @@ public final class Buffers {
         }
     }
 
-    /** Finds {@code Thread.isVirtual}, which exists in JDK 21 and later. */
+    /** {@code Thread.isVirtual} exists in JDK 21 and later. */
     private static MethodHandle findIsVirtual() {
         try {
             return MethodHandles.publicLookup()

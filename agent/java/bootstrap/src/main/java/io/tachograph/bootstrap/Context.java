@@ -1,8 +1,7 @@
 package io.tachograph.bootstrap;
 
 /**
- * A reference to a call, as the parent of calls on other threads or in other processes. It is
- * immutable.
+ * An immutable reference to a call, as the parent of calls on other threads or in other processes.
  */
 public final class Context {
     /** Value of {@link #segment} if the trace began in another process or is not recorded. */
@@ -17,7 +16,6 @@ public final class Context {
     private final long segment;
     private final Origin origin;
 
-    /** Where this context comes from, and whether the trace is recorded. */
     private enum Origin {
         /** This process records the trace. */
         KEPT,

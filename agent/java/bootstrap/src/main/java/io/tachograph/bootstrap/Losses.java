@@ -3,8 +3,8 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Counts losses that belong to no buffer of a thread. They are rare, so one shared counter for each
- * kind is enough.
+ * Counts losses that belong to no thread's buffer. The losses are rare, so one shared counter for
+ * each kind is enough.
  *
  * <p>After: {@code io.tachograph.core.sample.AgentSampler}, {@code core.send.Sender}.
  */

@@ -36,7 +36,7 @@ public final class TraceGate {
     private final Traces traces;
     private final Buffers home;
 
-    /** State of the random number generator, SplitMix64; see {@link Session#mix64}. */
+    /** State of SplitMix64; see {@link Session#mix64}. */
     private long random;
 
     private volatile long[] counts = new long[FIRST + CELLS * ENTRIES_FIRST];
@@ -56,7 +56,7 @@ public final class TraceGate {
     // ---- on the program's thread ----
 
     /**
-     * Decides about a trace when its outermost call begins.
+     * Decides when the outermost call of a trace begins.
      *
      * @param operation the operation of the outermost call
      * @param cause the call in another thread or process that caused this call; null if there is
@@ -82,7 +82,6 @@ public final class TraceGate {
         return isKept;
     }
 
-    /** Counts a call of a trace that is not recorded. */
     void countCall() {
         long[] cells = counts;
         COUNTS.setRelease(cells, CALLS, cells[CALLS] + 1);
@@ -98,9 +97,9 @@ public final class TraceGate {
     }
 
     /**
-     * Context of the trace that is not recorded. Other threads and processes get it, so that they
-     * do not record the trace either. A trace that began here gets ids in the same way as a
-     * recorded trace.
+     * Context of the trace that is not recorded, for other threads and processes: they do not
+     * record the trace either. A trace that began here gets ids in the same way as a recorded
+     * trace.
      */
     Context context() {
         if (context == null) {

@@ -29,10 +29,7 @@ class ContextTest {
                         .traceparent());
     }
 
-    /**
-     * If traces are limited, the sampled flag of a header decides whether the trace is recorded.
-     * The flag itself is never copied into an outgoing header.
-     */
+    /** The flag itself is never copied into an outgoing header. */
     @ParameterizedTest
     @CsvSource({"00, false", "01, true", "02, false", "03, true", "fe, false", "ff, true"})
     void theSampledFlagShowsWhetherTheTraceIsRecorded(String flags, boolean isSampled) {

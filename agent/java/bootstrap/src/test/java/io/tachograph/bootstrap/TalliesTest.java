@@ -51,7 +51,7 @@ class TalliesTest {
     }
 
     /**
-     * Runs a script: {@code a(} begins a counted call, {@code A(} a recorded one, {@code )} ends
+     * Runs a script. {@code a(} begins a counted call, {@code A(} a recorded call. {@code )} ends
      * the innermost call, {@code .} ends it without an exit, as after a stack overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
@@ -157,7 +157,6 @@ class TalliesTest {
         assertFalse(buffer.tallies().isOpen());
     }
 
-    /** The number of pairs at the bound, and one past it. */
     @Test
     void pairsAreBounded() {
         CallPairs pairs = new CallPairs(Operations.shared());
@@ -178,7 +177,6 @@ class TalliesTest {
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 8_888));
     }
 
-    /** With more pairs than are counted separately, no call is lost. */
     @Test
     void callsPastTheBoundAreCounted() {
         Buffers buffers = buffers();

@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Traces that are not recorded: the ring gets no event, and the counts include all calls. */
+/** For unrecorded traces, the ring gets no event, and the counts include all calls. */
 class TraceGateTest {
     private static final String TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
     private static final Context KEPT = header("01");
@@ -40,7 +40,7 @@ class TraceGateTest {
         return Operations.shared().id(Operations.METHOD, name);
     }
 
-    /** Makes a call with the parent {@code cause}. Returns true if the call was recorded. */
+    /** Returns true if the call was recorded. */
     private static boolean call(ThreadBuffer buffer, String name, Context cause) {
         long before = buffer.published();
         Context attached = buffer.attach(cause);
@@ -53,8 +53,8 @@ class TraceGateTest {
     }
 
     /**
-     * The counts of traces, in this order: begun here and recorded, begun here and not recorded,
-     * begun in another process that records them, begun in another process that does not.
+     * The counts of traces: begun here and recorded, begun here and not recorded, begun in another
+     * process that records them, begun in another process that does not record them.
      */
     private static String counts(Buffers buffers, String name) {
         int index = buffers.traces().entry(operation(name)).index();
@@ -76,7 +76,7 @@ class TraceGateTest {
     }
 
     /**
-     * Runs a script: {@code A(} begins a recorded call, {@code a(} a counted one; {@code )}
+     * Runs a script. {@code A(} begins a recorded call, {@code a(} a counted call. {@code )}
      * returns, {@code !} throws, {@code .} ends the call without an exit, as after a stack
      * overflow.
      */
@@ -103,7 +103,6 @@ class TraceGateTest {
         }
     }
 
-    /** The counted calls, by caller and operation. */
     private static Map<String, Long> counted(Buffers buffers) {
         Map<String, Long> counted = new TreeMap<>();
         buffers.forEach(
@@ -183,7 +182,7 @@ class TraceGateTest {
         Context context = buffer.context();
         assertSame(context, buffer.context(), "the context must stay the same within a trace");
         assertTrue(context.traceparent().endsWith("-00"));
-        // A task or a thread is part of its trace, so it is not counted as a trace.
+        // A task or a thread is not counted as a trace.
         ThreadBuffer other = buffers.lend(Thread.currentThread());
         assertFalse(call(other, "task", context));
         other.attach(context);
@@ -267,7 +266,6 @@ class TraceGateTest {
         assertFalse(call(buffer, "entry", null));
     }
 
-    /** The number of entry operations at the bound, and one past it. */
     @Test
     void entryOperationsAreBounded() {
         Traces traces = buffers(1).traces();
@@ -367,8 +365,8 @@ class TraceGateTest {
     }
 
     /**
-     * The call whose exit is lost is not recorded, because the gate excluded its trace or because
-     * the ring is full.
+     * The call whose exit is lost is unrecorded, because the gate excluded its trace or the ring is
+     * full.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
@@ -409,8 +407,8 @@ class TraceGateTest {
     }
 
     /**
-     * Giving up the call would return the buffer. When the exit of the call comes, the buffer could
-     * belong to another thread.
+     * Giving up the call would return the buffer, which could then belong to another thread at the
+     * exit of the call.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})

@@ -25,7 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Starts the agent. The parts of the agent start in the order of the calls here. */
+/** Starts the parts of the agent. */
 public final class Agent {
     private Agent() {}
 
@@ -153,8 +153,8 @@ public final class Agent {
     }
 
     /**
-     * Opens a package to the agent, so that it can read messages and codes of exceptions without
-     * running code of the program.
+     * Opens a package, so that the agent can read messages and codes of exceptions without running
+     * code of the program.
      */
     private static void open(Instrumentation instrumentation, Module module, String name) {
         Map<String, Set<Module>> opens = Map.of(name, Set.of(Agent.class.getModule()));

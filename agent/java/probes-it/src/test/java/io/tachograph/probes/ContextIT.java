@@ -18,16 +18,13 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/**
- * Work that a call submits to other threads belongs to the trace of the call, for each tested way
- * to submit it.
- */
+/** Work that a call submits to other threads belongs to the trace of the call. */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
 
     /**
-     * The methods that run the scenarios. They are not recorded, so what they submit directly has
-     * no origin.
+     * The methods that run the scenarios are not recorded, so work that they submit directly has no
+     * origin.
      */
     private static final String SCENARIOS =
             Stream.of(
@@ -76,8 +73,8 @@ class ContextIT {
     }
 
     /**
-     * Recorded calls and unrecorded code submit the same object. If it is uncertain which
-     * submission a run belongs to, the run has no parent.
+     * Recorded calls and unrecorded code submit the same object. A run has no parent if its
+     * submission is uncertain.
      */
     @ParameterizedTest
     @MethodSource("jdks")
@@ -96,7 +93,7 @@ class ContextIT {
             expected.put("drained", "[-, b]");
             expected.put("takenUnseen", "[-, b]");
             expected.put("aborted", "[-, b]");
-            // The run for a is missing: it is a child of the call of a, on the same thread.
+            // The run for a is missing, because it is a child of the call of a, on the same thread.
             expected.put("ranByCaller", "[-, b]");
             expected.put("discarded", "[-, b]");
             expected.put("oldestDiscarded", "[b]");
@@ -145,8 +142,8 @@ class ContextIT {
     }
 
     /**
-     * Number of pieces of work for the call of {@code method}. These are segments of other threads,
-     * and calls on its own thread: {@code alone} makes one, and {@code get} of a fork-join task may
+     * Number of pieces of work for the call of {@code method}: segments of other threads, and calls
+     * on its own thread. {@code alone} makes such a call, and {@code get} of a fork-join task may
      * run some of the work.
      */
     private static int workOf(Watched shop, String method) {

@@ -99,10 +99,7 @@ class UnsampledIT {
         }
     }
 
-    /**
-     * Work that other threads do to answer a request belongs to that request and does not begin its
-     * own trace.
-     */
+    /** Work of other threads for a request does not begin its own trace. */
     @ParameterizedTest
     @MethodSource("jdks")
     void requestsAnsweredLaterAreUnrecordedAsAWhole(int jdk) throws Exception {

@@ -39,8 +39,8 @@ final class Watched implements AutoCloseable {
 
     /**
      * @param jdk version of the JDK
-     * @param main the main class. The methods of all classes in the package {@code shop} are
-     *     recorded, except {@code main} and constructors
+     * @param main the methods of all classes in the package {@code shop} are recorded, except
+     *     {@code main} and constructors
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);
@@ -93,7 +93,7 @@ final class Watched implements AutoCloseable {
     }
 
     /**
-     * Starts a program with another agent in addition to this one.
+     * Starts a program with a second agent.
      *
      * @param options options of the JVM, including the other {@code -javaagent}
      * @param first true if the other agent comes first
@@ -105,7 +105,7 @@ final class Watched implements AutoCloseable {
         return new Watched(jdk, Map.of(), main, agents, launch(main));
     }
 
-    /** Finds the jars on the class path whose file names begin with the pattern. */
+    /** The jars on the class path whose file names begin with the pattern. */
     static List<Path> jars(String pattern) {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -129,7 +129,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.joining(System.getProperty("path.separator")));
     }
 
-    /** Waits until the program has printed its port. @return the port */
+    /** Waits until the program has printed its port. */
     int port() throws IOException, InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_S_MAX);
         while (System.nanoTime() < until && process.isAlive()) {

@@ -14,7 +14,7 @@ import java.util.Map;
  * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. Like the
  * real server, it refuses ids that are not defined on the connection, exits without a call, and
  * parts whose carried calls are not the open calls of the previous part. It also refuses entries,
- * which the Java agent does not send.
+ * because the Java agent sends none.
  */
 public final class Decoder {
     private final Session session;
@@ -25,10 +25,7 @@ public final class Decoder {
     private final Map<Integer, RecordType> recordTypes = new HashMap<>();
     private final Map<Long, Open> open = new HashMap<>();
 
-    /**
-     * True to decode like a server that does not support declared records and gets none of their
-     * definitions.
-     */
+    /** True to decode like a server that does not support declared records. */
     public boolean isOld;
 
     public final List<Call> roots = new ArrayList<>();
@@ -40,10 +37,7 @@ public final class Decoder {
 
     public long segmentParts;
 
-    /**
-     * Number of parts that do not follow the previous part of their segment, because parts between
-     * them were dropped.
-     */
+    /** Number of parts before which other parts of their segment were dropped. */
     public long gaps;
 
     /** A segment whose last part has not arrived. */
@@ -58,7 +52,7 @@ public final class Decoder {
         this.session = session;
     }
 
-    /** Begins a new connection, on which the dictionary must be sent again. */
+    /** A new connection must send the dictionary again. */
     public void forgetDictionary() {
         texts.clear();
         operations.clear();

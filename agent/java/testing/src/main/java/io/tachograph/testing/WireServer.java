@@ -31,7 +31,6 @@ import javax.net.ssl.SSLServerSocket;
  * #start}, as it would on a disk.
  */
 public final class WireServer implements Closeable {
-    /** The behaviour of the server. */
     public enum Mode {
         /** Follows the protocol. */
         GOOD,
@@ -42,8 +41,7 @@ public final class WireServer implements Closeable {
         /** Closes the next connection at once, and follows the protocol after that. */
         CLOSING_ONCE,
         /**
-         * Accepts the next connection and never reads from it. Follows the protocol on further
-         * connections.
+         * Never reads from the next connection, and follows the protocol on further connections.
          */
         HANGING_ONCE,
         /** Sends invalid bytes at the start of each connection, and closes it. */
@@ -66,13 +64,10 @@ public final class WireServer implements Closeable {
     public volatile int errorCode = 9;
     public volatile int heartbeatMs = 1_000;
 
-    /** True to behave like a server that does not support declared records. */
+    /** True to support no declared records. */
     public volatile boolean isOld;
 
-    /**
-     * The token that clients need; null if they need none. A client without it gets ERROR {@link
-     * #errorCode}.
-     */
+    /** The required token, or null. A client without the token gets ERROR {@link #errorCode}. */
     public volatile String token;
 
     /** The token of the last client; empty if it had none. */
@@ -112,7 +107,7 @@ public final class WireServer implements Closeable {
     private final SSLContext tls;
     private final boolean needsCertificate;
 
-    /** Maximum number of further ports to try if the first one is in use. */
+    /** Maximum number of further ports to try if the first port is in use. */
     private static final int ATTEMPTS_MAX = 1_000;
 
     /** Listens on a free port of 127.0.0.1. */
@@ -141,8 +136,8 @@ public final class WireServer implements Closeable {
     }
 
     /**
-     * Listens on a port that the system gives to no other program while this server is stopped.
-     * Linux chooses ephemeral ports from 32768 on, so this port is lower.
+     * Listens on a port below 32768, so that Linux gives it to no other program as an ephemeral
+     * port while this server is stopped.
      */
     private ServerSocket listenBelowEphemeralPorts() throws IOException {
         for (int attempt = 0; ; attempt++) {
@@ -226,7 +221,7 @@ public final class WireServer implements Closeable {
         client.shutdownOutput();
     }
 
-    /** Sets the rules for the client. They are sent now, if connected, and after each WELCOME. */
+    /** Sends rules to the client now, if connected, and after each WELCOME. */
     public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
         byte[][] parts = new byte[2 + 2 * rules.length][];
         parts[0] = varint(revision);
@@ -241,10 +236,7 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /**
-     * From now on sends no PROBES, like a server that does not support rules. Also forgets the last
-     * PROBED answer.
-     */
+    /** Sends no further PROBES, like a server without rules, and forgets the last PROBED. */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;
@@ -414,7 +406,7 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Returns the session. Ends the connection if the token is not the required one. */
+    /** Ends the connection if the client lacks the required token. */
     private String hello(byte[] body, OutputStream out) throws IOException {
         Fields in = new Fields(body);
         Fields.check(new String(in.raw(5)).equals("tacho"), "no magic");

@@ -87,11 +87,11 @@ final class NativeFrames implements Receiver {
                 tally.switched.set(varint(body) + varint(body));
                 break;
             default:
-                // DICT and BYE contain nothing to count.
+                // For example DICT and BYE.
         }
     }
 
-    /** Counts enters and exits in a DATA frame. The caller has already read the frame number from the body. */
+    /** Counts enters and exits in a DATA frame, after its number. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

@@ -96,9 +96,7 @@ final class Declarations {
                 declared);
     }
 
-    /**
-     * Checks a method with {@code @Record}. The annotation only sets the name of the record type.
-     */
+    /** On a method, {@code @Record} only sets the name of the record type. */
     void checkMethod(Element method) throws Refused {
         Element owner = method.getEnclosingElement();
         if (owner.getAnnotation(Record.class) == null || !isDeclaring(method)) {
@@ -218,10 +216,7 @@ final class Declarations {
                 : KINDS.get(element.getQualifiedName().toString());
     }
 
-    /**
-     * Returns the name of the type without type annotations, which would otherwise appear in the
-     * source text.
-     */
+    /** The name without type annotations, which would otherwise appear in the source text. */
     private static String sourceName(TypeMirror type) {
         return type.getKind().isPrimitive()
                 ? type.getKind().name().toLowerCase(Locale.ROOT)

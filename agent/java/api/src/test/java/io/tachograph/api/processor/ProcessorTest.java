@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Invalid declarations have messages, and valid ones have none. */
+/** Only invalid declarations have messages. */
 class ProcessorTest {
     private static final String IMPORTS =
             "import io.tachograph.api.Record; import io.tachograph.api.Unit;";

@@ -17,10 +17,9 @@ import java.util.regex.Pattern;
 
 /**
  * The settings of this process. The environment overrides the file, and the file overrides the
- * defaults. A wrong value is reported with its place, and the default applies instead, because a
- * monitoring agent must not keep a program from starting. A number that should be a power of two or
- * a multiple of 64 is rounded up. If {@code tls_ca} or the token cannot be read, the agent does not
- * connect.
+ * defaults. A wrong value is reported with its place, and the default applies, because a monitoring
+ * agent must not keep a program from starting. A number that should be a power of two or a multiple
+ * of 64 is rounded up. If {@code tls_ca} or the token cannot be read, the agent does not connect.
  */
 public final class Settings {
     private static final String PREFIX = "TACHO_";
@@ -37,15 +36,15 @@ public final class Settings {
 
     /**
      * Used as {@code tls_ca} or {@code token_file} if the given value cannot be read. No file has
-     * this path, so the agent does not connect. With an empty value, the connection would not be
-     * encrypted, or would have no token.
+     * this path, so the agent does not connect. With an empty value, the agent would connect
+     * without encryption or without a token.
      */
     static final String UNREADABLE = "<unreadable>";
 
     /** Used as {@code token} if the given value cannot be read. It is not a valid token. */
     static final String UNREADABLE_TOKEN = " ";
 
-    /** If one of these settings is given but cannot be read, the agent must not connect. */
+    /** If one of these settings cannot be read, the agent must not connect. */
     private static final Set<Setting> REQUIRED =
             EnumSet.of(Setting.TLS_CA, Setting.TOKEN, Setting.TOKEN_FILE);
 
@@ -92,7 +91,6 @@ public final class Settings {
         return settings;
     }
 
-    /** Messages about wrong settings, one line each. */
     public List<String> warnings() {
         return warnings;
     }
@@ -105,7 +103,7 @@ public final class Settings {
         return (Boolean) values.get(setting);
     }
 
-    /** The value: plain numbers, durations in ns, sizes in bytes, shares in millionths. */
+    /** Durations in ns, sizes in bytes, shares in millionths. */
     public long number(Setting setting) {
         return (Long) values.get(setting);
     }
@@ -209,8 +207,6 @@ public final class Settings {
     }
 
     /**
-     * The warning for a value that is not used.
-     *
      * @param allowed description of valid values
      * @param used the value used instead
      */

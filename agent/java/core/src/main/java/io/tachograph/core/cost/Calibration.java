@@ -13,21 +13,20 @@ import java.util.function.LongSupplier;
 
 /**
  * Measures the cost of a call on this machine, three times in the first minute, on its own thread.
- * It runs the code of the advice on buffers that are not sent. In the program a call costs more
- * when its data is not in the cache, so the result is a lower bound.
+ * It calls the methods that advice calls, on buffers that are not sent. The result is a lower
+ * bound: in the program a call costs more when its data is not in the cache.
  */
 public final class Calibration implements Runnable {
     /**
-     * Delay before each measurement; the first delay begins at the start of the agent. The lowest
-     * result is used, because on a busy machine the code may not be compiled yet at the first
-     * measurement.
+     * Delay before each measurement. The lowest result is used, because on a busy machine the code
+     * may not be compiled yet at the first measurement.
      */
     private static final long[] DELAYS_MILLIS = {3_000, 10_000, 30_000};
 
     private static final int CALLS = 500;
     private static final int ROUNDS = 240;
 
-    /** Number of rounds between two pauses. In a pause, the JIT compiler can compile the loop. */
+    /** Number of rounds between two pauses, in which the JIT compiler can compile the loop. */
     private static final int ROUNDS_TOGETHER = 4;
 
     private static final long PAUSE_MILLIS = 4;
@@ -35,10 +34,7 @@ public final class Calibration implements Runnable {
     /** Limit on the processor time for each kind of call in one measurement, ns. */
     private static final long NANOS_MAX = 40_000_000;
 
-    /**
-     * Number of calls in an unrecorded trace. The decision about the trace is made once for all of
-     * them.
-     */
+    /** Number of calls in an unrecorded trace, which share one decision. */
     private static final int CALLS_OF_TRACE = 10;
 
     /**

@@ -2,7 +2,7 @@ package io.tachograph.core.cost;
 
 /**
  * Cost of one call on the program's thread, ns: two clock reads and the writes. A call in an
- * unrecorded trace does not read the clock; it only increments a count.
+ * unrecorded trace only increments a count.
  */
 public final class Costs {
     /** Not measured yet. */

@@ -20,7 +20,7 @@ public final class TraceCounts {
         this.buffers = buffers;
     }
 
-    /** Computes the sums again. Must always be called by the same thread. */
+    /** Must always be called by the same thread. */
     public void read() {
         int entries = buffers.traces().entries().length;
         kept = new long[entries];
@@ -42,28 +42,21 @@ public final class TraceCounts {
         }
     }
 
-    /** Number of entry operations. */
     public int size() {
         return kept.length;
     }
 
-    /**
-     * Number of recorded traces of an entry operation. The decision was made here or in another
-     * process.
-     */
+    /** Recorded traces about which this or another process has decided. */
     public long allKept(int index) {
         return kept[index] + followsKept[index];
     }
 
-    /**
-     * Number of unrecorded traces of an entry operation. The decision was made here or in another
-     * process.
-     */
+    /** Unrecorded traces about which this or another process has decided. */
     public long allUnsampled(int index) {
         return unsampled[index] + followsUnsampled[index];
     }
 
-    /** Number of traces of an entry operation about which this process has decided. */
+    /** Traces about which this process has decided. */
     long begun(int index) {
         return kept[index] + unsampled[index];
     }

@@ -10,14 +10,13 @@ import java.util.Arrays;
 
 /**
  * Limits the rate of recorded traces to {@code traces_max}. Every second it reads how many traces
- * began, and gives each operation with which traces begin its share for the next second. It is a
- * daemon thread. If this thread gets no processor time, it gives no new shares, so the limit still
- * holds.
+ * began, and gives each operation with which traces begin its share for the next second. If this
+ * thread gets no processor time, it gives no new shares, so the limit still holds.
  *
  * <p>Traces that another process has decided to record count against the limit first, and the rest
- * of the limit is shared. At least a tenth of the limit, and at least one trace per second, is
- * always shared, even if the total is then above the limit. Otherwise, traces of other processes
- * could exclude all traces that begin here.
+ * of the limit is shared. A tenth of the limit, and at least one trace per second, is always
+ * shared, even if the total is then above the limit. Otherwise, traces of other processes could
+ * exclude all traces that begin here.
  *
  * <p>Before: {@link TraceCounts}. After: {@link Traces}, and {@link Moves}, which reports.
  */
@@ -26,8 +25,8 @@ public final class TraceKeeper implements Runnable {
     private static final double NANOS = 1e9;
 
     /**
-     * Factor between the observed rate and the share that an operation asks for. Operations with
-     * few traces may grow by this factor without unrecorded traces.
+     * Factor between the observed rate and the wanted share, so that operations with few traces may
+     * grow by this factor without unrecorded traces.
      */
     private static final double HEADROOM = 1.25;
 
@@ -82,8 +81,8 @@ public final class TraceKeeper implements Runnable {
                 log.detail("the thread for sampling shares was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: no new shares are given, so no further traces
-                // are recorded when the current shares are used up.
+                // Out of memory or an internal error. No new shares are given, so no traces are
+                // recorded after the current shares are used up.
                 log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
         }
@@ -126,8 +125,8 @@ public final class TraceKeeper implements Runnable {
     private void give(TraceEntry entry, int at, double share, double rate) {
         int before = entry.permits();
         double credit = Math.max(0, before) + fractions[at] + share;
-        // An unused share is not carried over. The exception is a share below one trace per second,
-        // which adds up to one trace.
+        // An unused share is not carried over, except that shares below one trace per second add up
+        // to one trace.
         credit = Math.min(credit, Math.max(1, share));
         int permits = (int) credit;
         fractions[at] = credit - permits;
@@ -135,9 +134,9 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Returns the mean number of traces that the probability lets pass. The number is Poisson
-     * distributed. The mean is about two standard deviations above the share, so that fewer traces
-     * than the share rarely pass. The permits limit the recorded traces to the share.
+     * Returns the mean number of traces that the probability admits; their number is Poisson
+     * distributed. The mean is about two standard deviations above the share, so that rarely too
+     * few traces are admitted. The permits limit the recorded traces to the share.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;

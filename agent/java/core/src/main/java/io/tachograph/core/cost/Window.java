@@ -35,7 +35,6 @@ public final class Window {
         }
     }
 
-    /** Cost of all calls. */
     private double callNanos;
 
     /** Cost of the calls in unrecorded traces. */
@@ -65,7 +64,6 @@ public final class Window {
     /**
      * Adds the calls in unrecorded traces.
      *
-     * @param calls number of calls
      * @return their cost, ns
      */
     public double addUnsampled(long calls, Costs costs) {

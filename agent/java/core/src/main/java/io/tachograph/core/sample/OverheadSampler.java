@@ -25,10 +25,7 @@ import java.util.PriorityQueue;
  * </pre>
  */
 final class OverheadSampler implements Sampler {
-    /**
-     * Limit on the operations that get their own series in one window. These are the costliest
-     * ones.
-     */
+    /** Number of operations that get their own series in one window: the costliest operations. */
     private static final int TOP = 20;
 
     private static final int OWN_MAX = 64;
@@ -61,7 +58,7 @@ final class OverheadSampler implements Sampler {
     private long processBefore;
     private long senderBefore;
 
-    /** Cost of one operation, or of several together, since their series exists. */
+    /** Cost of one or several operations, since the start of their series. */
     private static final class Cost {
         final Series series;
         double seconds;
@@ -123,8 +120,7 @@ final class OverheadSampler implements Sampler {
         long process = processNanos();
         long busy = sender.busyNanos();
         if (before == 0) {
-            // The first reading is made here and not in the constructor, because that would delay
-            // the start of the program.
+            // A reading in the constructor would delay the start of the program.
             before = now;
             processBefore = process;
             senderBefore = busy;
@@ -149,8 +145,6 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Adds the calls since the previous reading to the window.
-     *
      * @param costliest gets the costliest operations without their own series, at most {@link #TOP}
      * @return cost of all operations without their own series, ns
      */
@@ -194,8 +188,7 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Gives the costliest operations their own series. Their cost until now stays in the common
-     * series.
+     * Gives the costliest operations their own series. The common series keeps their earlier cost.
      */
     private void promote(PriorityQueue<Spent> costliest) {
         Spent[] sorted = costliest.toArray(new Spent[0]);

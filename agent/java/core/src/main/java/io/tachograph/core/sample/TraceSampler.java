@@ -28,7 +28,6 @@ final class TraceSampler implements Sampler {
     private long unsampledBefore;
     private long callsBefore;
 
-    /** The state of one operation with which traces begin. */
     private static final class Told {
         final Series kept;
         final Series unsampled;

@@ -5,7 +5,7 @@ import io.tachograph.core.log.Messages;
 
 /**
  * Logs the number of dropped calls, with the remedies against full buffers: at most once per
- * minute, and at the end of the program. Calls dropped during an outage are part of the line about
+ * minute, and at the end of the program. The line about an outage reports the calls dropped during
  * the outage.
  *
  * <p>Before: {@link Outages}.
@@ -18,7 +18,6 @@ final class Drops {
     private final AgentLog log;
     private final Totals totals;
 
-    /** Dropped calls that a line has reported. */
     private long told;
 
     private boolean isQuiet;

@@ -26,7 +26,7 @@ final class HandedCalls {
     static final class Rest {
         final SegmentRecord.Head head = new SegmentRecord.Head();
 
-        /** True after an error inside the segment. The call is then dropped and counted. */
+        /** True after an error inside the segment; the call is dropped and counted. */
         boolean isLost;
 
         int operation;
@@ -46,8 +46,8 @@ final class HandedCalls {
     }
 
     /**
-     * Writes the ended calls that need not wait ({@link #waiting}). If the queue is full under the
-     * policy {@code drop}, drops and counts them.
+     * Writes the ended calls that need not wait ({@link #waiting}). Under the policy {@code drop},
+     * a full queue drops and counts them.
      */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();

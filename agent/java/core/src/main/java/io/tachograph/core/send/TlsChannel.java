@@ -27,13 +27,13 @@ final class TlsChannel implements ByteChannel {
     private final SSLEngine engine;
     private final TlsCause cause;
 
-    /** Received encrypted bytes. Between two calls, the buffer is ready to be filled. */
+    /** Received encrypted bytes; ready to be filled between two calls. */
     private ByteBuffer netIn;
 
-    /** Encrypted bytes to send. Between two calls, the buffer is ready to be drained. */
+    /** Encrypted bytes to send; ready to be drained between two calls. */
     private ByteBuffer netOut;
 
-    /** Received decrypted bytes. Between two calls, the buffer is ready to be drained. */
+    /** Received decrypted bytes; ready to be drained between two calls. */
     private ByteBuffer plainIn;
 
     /**
@@ -163,7 +163,7 @@ final class TlsChannel implements ByteChannel {
         }
     }
 
-    /** Tells the server why the handshake has failed, if that is possible without waiting. */
+    /** Tells the server why the handshake has failed, without waiting. */
     private void alert() {
         try {
             while (engine.getHandshakeStatus() == HandshakeStatus.NEED_WRAP && flush()) {

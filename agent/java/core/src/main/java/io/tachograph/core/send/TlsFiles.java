@@ -32,9 +32,9 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
- * The files of the settings {@code tls_ca}, {@code tls_client_cert} and {@code tls_client_key}.
- * They are read at each connection, so that renewed certificates are used. The agent has its own
- * SSL context, because the program may have changed the default context.
+ * The files of the settings {@code tls_ca}, {@code tls_client_cert} and {@code tls_client_key}. The
+ * files are read at each connection, so that renewed certificates are used. The agent has its own
+ * SSL context, because the program may change the default context.
  */
 final class TlsFiles {
     /** The value of {@code tls_ca} that selects the authorities that the JVM trusts by default. */
@@ -54,9 +54,9 @@ final class TlsFiles {
     private static final char[] PASSWORD = {'t'};
 
     /**
-     * The TLS provider of the JDK; null in a JVM without it. It is looked up when the agent starts.
-     * The program may later add other providers, such as one that trusts every server, and make
-     * them the default.
+     * The TLS provider of the JDK; null in a JVM without it. It is looked up when the agent starts,
+     * because the program may later make another provider the default, such as a provider that
+     * trusts every server.
      */
     private final Provider provider = Security.getProvider("SunJSSE");
 
@@ -232,8 +232,8 @@ final class TlsFiles {
         String why = Messages.TLS_NOT_A_FILE;
         try {
             Path file = Path.of(path);
-            // A FIFO is refused, because reading it would wait for a writer.
-            if (!Files.readAttributes(file, BasicFileAttributes.class).isOther()) {
+            // Reading a FIFO would wait for a writer.
+            if (Files.readAttributes(file, BasicFileAttributes.class).isRegularFile()) {
                 return Files.readString(file, StandardCharsets.ISO_8859_1);
             }
         } catch (NoSuchFileException e) {

@@ -29,7 +29,7 @@ public final class BodyReader {
         return value;
     }
 
-    /** Reads eight bytes, most significant byte first. */
+    /** Most significant byte first. */
     public long id8() throws FrameReader.Damaged {
         return Long.reverseBytes(u64());
     }

@@ -16,7 +16,7 @@ public final class Definitions {
      */
     private final List<Integer> cuts = new ArrayList<>();
 
-    /** Returns the buffer for the next definition. {@link #end} must follow. */
+    /** {@link #end} must follow. */
     Bytes begin() {
         return bytes;
     }
@@ -29,8 +29,8 @@ public final class Definitions {
     }
 
     /**
-     * Size of all definitions up to now, bytes. This size is noted for each DATA frame when the
-     * frame is closed. The frame may be sent on a connection after that many bytes of definitions.
+     * Size of all definitions up to now, bytes. A DATA frame may be sent on a connection after the
+     * definitions up to the size at which the frame was closed.
      */
     public int size() {
         return bytes.size();

@@ -5,13 +5,11 @@ import java.util.List;
 
 /** The content of PROBED: the result of applying the rules. */
 public final class ProbeReport {
-    /** Revision of the PROBES frame that this answers. */
+    /** Revision of the answered PROBES frame. */
     public long revision;
 
-    /** Number of methods that are recorded. */
     public long on;
 
-    /** Number of methods that are aggregated. */
     public long aggregated;
 
     /** Number of methods that a rule of the server or the agent itself has switched off. */
@@ -67,7 +65,6 @@ public final class ProbeReport {
         return this;
     }
 
-    /** Returns the complete frame. */
     public byte[] frame() {
         Bytes frame = Frame.begin(new Bytes(256));
         frame.varint(revision).varint(on).varint(aggregated).varint(off).varint(matched.size());

@@ -22,7 +22,7 @@ public final class SampleBatch {
         return this;
     }
 
-    /** Adds an integer, sent as i64. */
+    /** Sent as i64. */
     public SampleBatch add(Series of, long value) {
         series.add(of);
         values.add(value);

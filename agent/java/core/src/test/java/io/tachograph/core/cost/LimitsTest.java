@@ -16,15 +16,14 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Which operations are aggregated or switched off, when, and with which reason. */
 class LimitsTest {
     private static final Costs COSTS = new Costs(100, 60, 2);
     private static final long SECOND = 1_000_000_000L;
 
     /**
-     * A window in which operation 1 has the given number of calls per second, operation 2 a tenth
-     * of it, and operation 3 a hundredth. Operation 4 has as many calls as operation 1, but is not
-     * a method.
+     * A window in which operation 1 has the given number of calls per second, operation 2 a tenth,
+     * and operation 3 a hundredth. Operation 4 has as many calls as operation 1, but is not a
+     * method.
      */
     private static Window window(long calls, long processNanos, long senderNanos) {
         Window window = new Window(SECOND, processNanos, senderNanos);
@@ -82,7 +81,7 @@ class LimitsTest {
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
     }
 
-    /** Calls of methods that are aggregated, by a setting or for their rate, cost time too. */
+    /** Calls of aggregated methods cost time too. */
     @Test
     void aggregatedMethodsAreSwitchedOffToo() {
         Limits limits = new Limits(0, 10_000);

@@ -20,8 +20,8 @@ class AnswerPauseTest {
     }
 
     /**
-     * Times of successive answers, and after each answer the pause before the next one if there is
-     * news, in ms.
+     * Times of successive answers, and after each answer the pause before the next answer if there
+     * is news, in ms.
      */
     @ParameterizedTest
     @CsvSource({

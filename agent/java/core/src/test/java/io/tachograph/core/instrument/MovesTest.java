@@ -12,7 +12,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.stream.Collectors;
 
-/** The listener that each change of a move calls, and the moves that are left. */
 class MovesTest {
     private final Moves moves =
             new Moves(AgentLog.to(new PrintStream(new ByteArrayOutputStream()), false));

@@ -24,7 +24,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Bounds on what the agent sends and accepts, each tested at the bound and one past it. */
+/** Bounds on the data that the agent sends and accepts. */
 class BoundsTest {
     private static final int HELLO_HEAD = 5 + 2 + 16;
 
@@ -109,8 +109,7 @@ class BoundsTest {
     }
 
     /**
-     * Length of a cut text, bytes; -2 if it is neither the whole text nor its start with an
-     * ellipsis.
+     * Length of a cut text, bytes; -2 if the text is neither whole nor its start with an ellipsis.
      */
     private static int kept(String cut, int bytes) {
         int length = cut.getBytes(StandardCharsets.UTF_8).length;

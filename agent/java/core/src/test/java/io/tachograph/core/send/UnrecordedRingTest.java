@@ -14,10 +14,7 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/**
- * The longest time for which an unrecorded call suppresses its thread, tested at the bound and one
- * past it.
- */
+/** The longest time for which an unrecorded call suppresses its thread. */
 class UnrecordedRingTest {
     private static final int OPERATION = Operations.shared().id(Operations.METHOD, "unrecorded");
     private static final long START = Long.MAX_VALUE - 5; // close to an overflow of the clock
@@ -49,7 +46,7 @@ class UnrecordedRingTest {
     }
 
     /**
-     * Runs the reader's check for a lost exit, this long after the start.
+     * Runs the reader's check for a lost exit this many ns after the start.
      *
      * @return true if calls are recorded afterwards
      */

@@ -6,8 +6,8 @@ import io.tachograph.bootstrap.Recorder;
 import java.lang.ref.WeakReference;
 
 /**
- * Incoming requests. The outermost request of a thread is a call of kind http-server. Unless a
- * recorded call encloses it, it is the root of its trace in this process.
+ * Incoming requests. The outermost request of a thread is a call of kind http-server, the root of
+ * its trace in this process unless a recorded call encloses it.
  */
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
@@ -61,8 +61,8 @@ public final class HttpServer {
             String requestId) {
         ServerRequest request = Outermost.here().request;
         int operation = request.begin(method, prefix, route, path);
-        // The context is attached even if it is null, because a request does not belong to the call
-        // that started this thread.
+        // Even a null context is attached, because a request does not belong to the call that
+        // started this thread.
         Context before = Recorder.attach(Context.parse(traceparent));
         int call = Recorder.enter(operation);
         request.began(call);
@@ -120,7 +120,7 @@ public final class HttpServer {
     }
 
     /**
-     * Notes that the server sends nothing more for a request. If the request is pending, it ends.
+     * Called when the server sends nothing more for a request. A pending request ends.
      *
      * @param by as in {@link LaterAnswer#comesBackAs}
      */
@@ -166,8 +166,8 @@ public final class HttpServer {
     }
 
     /**
-     * Ends the work of the thread for the request: the request is answered, or another thread will
-     * answer it.
+     * Called when the thread ends its work for the request: the request is answered, or another
+     * thread will answer it.
      *
      * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}; if
      *     0, nothing is recorded (inlined advice has this value after an exception)
@@ -232,8 +232,8 @@ public final class HttpServer {
     }
 
     /**
-     * Tells whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 if
-     * another server was checked last, or none.
+     * Returns whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 if
+     * another server or none was checked last.
      */
     public static int servlets(Object server) {
         Looked last = looked;

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Derives a route with few different values from a raw path: {@code /ads/17/pictures/3} becomes
- * {@code /ads/{id}/pictures/{id}}. This is used if the real route is unknown.
+ * Derives a route with few different values from a raw path, if the real route is unknown: {@code
+ * /ads/17/pictures/3} becomes {@code /ads/{id}/pictures/{id}}.
  */
 final class Route {
     private static final String ID = "{id}";

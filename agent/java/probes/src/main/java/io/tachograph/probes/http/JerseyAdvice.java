@@ -11,8 +11,8 @@ import org.glassfish.jersey.uri.UriTemplate;
 import java.util.List;
 
 /**
- * Inlined into {@code RoutingStage.apply}, which finds the method for a request. No signature here
- * has a type of Jersey, so that only Jersey loads its types.
+ * Inlined into {@code RoutingStage.apply}, which finds the method for a request. No signature has a
+ * type of Jersey, so that only Jersey loads its types.
  */
 final class JerseyAdvice {
     private JerseyAdvice() {}

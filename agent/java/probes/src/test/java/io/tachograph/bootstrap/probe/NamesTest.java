@@ -37,7 +37,6 @@ class NamesTest {
         }
     }
 
-    /** Paths that are answered with 404 leave all space to other paths. */
     @Test
     void unknownPathsTakeNoSpaceFromAnsweredOnes() {
         for (int i = 0; i < 2_000; i++) {
