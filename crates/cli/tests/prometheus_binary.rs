@@ -111,7 +111,7 @@ fn promtool_accepts_the_metrics_of_a_server_that_all_protocols_have_used() {
     let _prometheus = Prometheus::start(&server, data.path());
     let mut agent = Agent::connect(server.records, &hello(SESSION)).expect("server greets");
     agent.send(&dictionary(SESSION));
-    agent.send(&content::data(1));
+    agent.send(&content::frame(1));
     agent.wait_ack(1);
     assert_eq!(server.post("/write", &[], b"line,host=a v=1\n").status, 204);
     assert_eq!(server.post("/write", &[], b"line,host=a v=word\n").status, 400);
@@ -126,7 +126,7 @@ fn promtool_accepts_the_metrics_of_a_server_that_all_protocols_have_used() {
     }
     assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
     let metrics = server.get("/metrics").text();
-    for protocol in ["native", "line-protocol", "remote-write", "import"] {
+    for protocol in ["native", "line", "remote-write", "import"] {
         assert!(metrics.contains(&format!("protocol=\"{protocol}\"")), "no metric of {protocol}: {metrics}");
     }
     assert_eq!(checked(&metrics), (true, String::new()), "{metrics}");
