@@ -1,4 +1,4 @@
-// Overlapping calls are decoded with their parents, times and attributes, properly nested.
+// Overlapping calls are recorded with their parents, times and attributes, and are properly nested.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -75,8 +75,7 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // A sweep drops the attributes of an open part without events, so it is made only if each open
-      // part has events.
+      // A sweep drops the attributes of an open part without events.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();
@@ -89,7 +88,7 @@ function play(seed, { nested = 5 } = {}) {
 }
 
 for (let seed = 1; seed <= 60; seed++) {
-  test(`overlapping calls, seed ${seed}`, () => {
+  test(`overlapping calls keep their parents, times and attributes, seed ${seed}`, () => {
     const { all, models } = play(seed, { nested: [0, 5, 9, 10][seed % 4] });
     const { calls, parts: written } = all.decoded();
     assert.equal(all.totals.callsDropped, 0);
@@ -315,7 +314,7 @@ const EXCEPTIONS = [
   [Object.assign(new Error('a'), { errors: arrayThatCounts() }), 'Error: a'],
 ];
 for (const [error, text] of EXCEPTIONS) {
-  test(`exception ${text}`, () => assert.equal(exceptionText(error), text));
+  test(`the text of an exception is ${text}`, () => assert.equal(exceptionText(error), text));
 }
 
 test('an internal error loses a trace and does not affect the program', () => {

@@ -1,7 +1,7 @@
 // Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
-// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report starts and ends of calls. A part
-// is closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
-// open parts together take too much memory. The next part begins with a list of the open calls.
+// calls of one trace (`strand.js`). Its events are sent in parts of one segment. A part is closed when the outermost call ends,
+// when a call ends before its callees, when the part is long or a second old, or when all open parts together take too much
+// memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -57,7 +57,6 @@ export class Recorder {
      */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
-    /** The setting `database_messages`. */
     this.databaseMessages = false;
     this.segments = 0;
     this.pending = 0;
@@ -72,7 +71,6 @@ export class Recorder {
   }
 
   /**
-   * Begins a call.
    * @param {Call | undefined} parent from the context
    * @param {number} operation
    * @returns {Call}
@@ -149,10 +147,7 @@ export class Recorder {
     return strand.enter(this.#newPart(strand, time), operation, time);
   }
 
-  /**
-   * Ends a call.
-   * @param {Call} call
-   */
+  /** @param {Call} call */
   exit(call) {
     try {
       this.#end(call, false);
@@ -162,7 +157,6 @@ export class Recorder {
   }
 
   /**
-   * Ends a call as failed.
    * @param {Call} call
    * @param {unknown} [error] if there is one
    */
@@ -269,7 +263,6 @@ export class Recorder {
   }
 
   /**
-   * The header with the trace context for another process.
    * @param {Call | undefined} call
    * @returns {string | null} null if the call is neither recorded nor inside a recorded call
    */
