@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::config::Address;
-use crate::room::ACCEPT_PAUSE;
+use crate::connection_limit::ACCEPT_PAUSE;
 use crate::serve::ServeError;
 
 /// Limit on the connections that wait to be accepted at one port.
