@@ -18,9 +18,9 @@ use tokio::net::TcpListener;
 use super::door::Peer;
 use super::held::hold;
 use super::paced::Paced;
+use crate::connection_limit::{Entered, Room, Seat};
 use crate::metrics::Metrics;
 use crate::metrics::registry::Gauge;
-use crate::room::{Entered, Room, Seat};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, Opened, Tls};
 

@@ -175,27 +175,27 @@ public final class Buffers {
     // ---- calls of threads without a buffer ----
 
     /** Drops a call. @return the token of the call */
-    int leaveOut() {
+    int drop() {
         droppedWithoutBuffer.increment();
-        return - ++bufferless().leftOut;
+        return - ++bufferless().openDropped;
     }
 
     /** Ends a dropped call. @param call its token; other tokens are ignored */
-    void leftOutEnds(int call) {
+    void droppedEnds(int call) {
         Bufferless mine = bufferless();
-        if (call < 0 && -call <= mine.leftOut) {
-            mine.leftOut = -call - 1;
+        if (call < 0 && -call <= mine.openDropped) {
+            mine.openDropped = -call - 1;
         }
-        if (mine.leftOut == 0) {
+        if (mine.openDropped == 0) {
             local.set(null);
         }
     }
 
-    int leftOut() {
-        return bufferless().leftOut;
+    int openDropped() {
+        return bufferless().openDropped;
     }
 
-    void leaveOutRecord() {
+    void dropRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
 
@@ -226,7 +226,7 @@ public final class Buffers {
     /** Returns the borrowed buffer of this thread, which has no recorded call open. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == unassigned) {
-            if (leftOut() == 0) {
+            if (openDropped() == 0) {
                 local.set(null);
             }
             return;

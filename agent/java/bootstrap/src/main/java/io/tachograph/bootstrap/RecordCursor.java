@@ -46,7 +46,7 @@ public final class RecordCursor {
     public boolean begin(int type, int words, int objects) {
         if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
             if (buffer.slot == ThreadBuffer.UNASSIGNED) {
-                buffer.home.leaveOutRecord();
+                buffer.home.dropRecord();
             } else {
                 dropped = dropped + 1; // single writer
             }

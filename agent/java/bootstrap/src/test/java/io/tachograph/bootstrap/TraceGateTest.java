@@ -62,16 +62,16 @@ class TraceGateTest {
         buffers.forEach(
                 buffer -> {
                     sums[0] += buffer.gate().kept(index);
-                    sums[1] += buffer.gate().leftOut(index);
+                    sums[1] += buffer.gate().unsampled(index);
                     sums[2] += buffer.gate().followsKept(index);
-                    sums[3] += buffer.gate().followsLeftOut(index);
+                    sums[3] += buffer.gate().followsUnsampled(index);
                 });
         return Arrays.toString(sums);
     }
 
-    private static long callsLeftOut(Buffers buffers) {
+    private static long callsUnsampled(Buffers buffers) {
         long[] sum = new long[1];
-        buffers.forEach(buffer -> sum[0] += buffer.gate().callsLeftOut());
+        buffers.forEach(buffer -> sum[0] += buffer.gate().callsUnsampled());
         return sum[0];
     }
 
@@ -151,8 +151,8 @@ class TraceGateTest {
         ThreadBuffer buffer = leaving.current();
         play(buffer, script);
         assertEquals(0, buffer.published());
-        assertEquals(calls, callsLeftOut(leaving));
-        assertEquals(0, callsLeftOut(keeping));
+        assertEquals(calls, callsUnsampled(leaving));
+        assertEquals(0, callsUnsampled(keeping));
         assertEquals(0, buffer.callsDropped());
         assertEquals(counted(keeping), counted(leaving));
         assertTrue(call(buffer, "after", KEPT), "a later sampled trace is not recorded");
@@ -200,7 +200,7 @@ class TraceGateTest {
         assertEquals("[0, 0, 0, 0]", counts(buffers, "task"));
         assertEquals("[0, 0, 0, 0]", counts(buffers, "request"));
         assertEquals("[1, 1, 0, 0]", counts(buffers, "entry"));
-        assertEquals(4, callsLeftOut(buffers));
+        assertEquals(4, callsUnsampled(buffers));
         buffer.exit(token);
         assertNull(buffer.context(), "the trace has ended, but its context is still there");
         token = buffer.enter(operation("entry"));
@@ -303,7 +303,7 @@ class TraceGateTest {
         }
         assertTrue(kept < 40 && buffer.callsDropped() == 100 - kept, "kept " + kept);
         assertEquals("[" + kept + ", 0, 0, 0]", counts(buffers, "entry"));
-        assertEquals(0, callsLeftOut(buffers));
+        assertEquals(0, callsUnsampled(buffers));
     }
 
     @Test
@@ -324,7 +324,7 @@ class TraceGateTest {
         left[0].own(Thread.currentThread(), false);
         assertNull(left[0].context());
         assertTrue(call(left[0], "after", KEPT));
-        assertEquals(2, callsLeftOut(buffers));
+        assertEquals(2, callsUnsampled(buffers));
     }
 
     @Test
@@ -349,7 +349,7 @@ class TraceGateTest {
         }
         long all = 8L * traces;
         assertEquals("[501, " + (all - 501) + ", 0, 0]", counts(buffers, "A"));
-        assertEquals(3 * (all - 501), callsLeftOut(buffers));
+        assertEquals(3 * (all - 501), callsUnsampled(buffers));
         assertEquals(Map.of("B>c", all), counted(buffers));
     }
 
@@ -364,7 +364,7 @@ class TraceGateTest {
         }
         assertEquals("[0, 0, 16, 0]", counts(buffers, "entry"));
         assertEquals(4, buffer.callsDropped());
-        assertEquals(0, callsLeftOut(buffers));
+        assertEquals(0, callsUnsampled(buffers));
     }
 
     /**
@@ -381,28 +381,28 @@ class TraceGateTest {
         } else {
             while (call(buffer, "full", null)) {}
         }
-        int before = buffer.outermostLeftOut();
+        int before = buffer.outermostUnrecorded();
         assertEquals(0, before, "an unrecorded call is open at the start");
         assertTrue(buffer.enter(operation("outer")) < 0);
         buffer.attach(null);
         buffer.free(buffer.published());
-        int number = buffer.outermostLeftOut();
-        buffer.endLeftOut(before);
-        buffer.endLeftOut(number - 1);
+        int number = buffer.outermostUnrecorded();
+        buffer.endUnrecorded(before);
+        buffer.endUnrecorded(number - 1);
         assertFalse(call(buffer, "inner", null), "recorded, although its caller is not");
         int inner = buffer.enter(operation("inner"));
-        buffer.endLeftOut(number);
+        buffer.endUnrecorded(number);
         assertTrue(call(buffer, "later", null), "not recorded, although it begins a trace");
         assertTrue(call(buffer, "later", null));
         assertEquals(!byGate, call(buffer, "between", UNSAMPLED),
                 "the sampled flag must have an effect only if there is a gate");
         long dropped = buffer.callsDropped();
-        buffer.exit(inner); // no effect: endLeftOut gave up the caller
+        buffer.exit(inner); // no effect: endUnrecorded gave up the caller
         assertTrue(call(buffer, "later", null));
         buffer.exit(-1);
         assertTrue(call(buffer, "later", null));
         assertEquals(dropped, buffer.callsDropped());
-        assertEquals(0, buffer.outermostLeftOut());
+        assertEquals(0, buffer.outermostUnrecorded());
         assertNull(buffer.context());
         buffer.attach(UNSAMPLED);
         assertEquals(!byGate, call(buffer, "after", UNSAMPLED),
@@ -419,6 +419,6 @@ class TraceGateTest {
         Buffers buffers = new Buffers(new Session(1, 2), new Buffers.Options());
         ThreadBuffer full = new ThreadBuffer(buffers, 0, 0, borrowed);
         assertTrue(full.enter(operation("outer")) < 0);
-        assertEquals(borrowed, full.outermostLeftOut() == 0);
+        assertEquals(borrowed, full.outermostUnrecorded() == 0);
     }
 }

@@ -124,10 +124,10 @@ public final class Limits {
                 costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
         // The calls of unrecorded traces are counted together. Their cost is divided among the
         // recorded calls.
-        double leftOut = window.leftOutNanos / Math.max(1, window.recorded());
+        double unsampled = window.unsampledNanos / Math.max(1, window.recorded());
         ToDoubleFunction<Window.Calls> saved =
                 calls ->
-                        calls.recorded * (record + leftOut)
+                        calls.recorded * (record + unsampled)
                                 + calls.aggregated * costs.aggregateNanos;
         List<Window.Calls> candidates = new ArrayList<>(window.calls);
         candidates.removeIf(calls -> !calls.movable || isOff.test(calls.operation));

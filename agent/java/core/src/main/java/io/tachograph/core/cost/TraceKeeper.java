@@ -45,9 +45,9 @@ public final class TraceKeeper implements Runnable {
 
     private long[] begunBefore = new long[0];
     private double[] fractions = new double[0];
-    private long leftOutBefore;
+    private long unsampledBefore;
     private long followsBefore;
-    private boolean leftOutLast;
+    private boolean unsampledLast;
     private int quiet;
 
     /** Traces per second. */
@@ -148,14 +148,14 @@ public final class TraceKeeper implements Runnable {
      * intervals without unrecorded traces.
      */
     private void tell(double rate) {
-        boolean leavesOut = counts.leftOut() > leftOutBefore;
-        leftOutBefore = counts.leftOut();
-        if (leavesOut && leftOutLast) {
+        boolean isSampling = counts.unsampled() > unsampledBefore;
+        unsampledBefore = counts.unsampled();
+        if (isSampling && unsampledLast) {
             String over = Limits.perSecond(rate) + " over " + Limits.perSecond(limit);
-            moves.leaveTracesOut("rate " + over);
+            moves.excludeTraces("rate " + over);
         }
-        quiet = leavesOut ? 0 : quiet + 1;
-        leftOutLast = leavesOut;
+        quiet = isSampling ? 0 : quiet + 1;
+        unsampledLast = isSampling;
         if (quiet == QUIET_MIN) {
             moves.keepTraces();
         }

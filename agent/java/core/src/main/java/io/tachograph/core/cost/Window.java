@@ -38,7 +38,7 @@ public final class Window {
     private double callNanos;
 
     /** Cost of the calls in unrecorded traces. */
-    double leftOutNanos;
+    double unsampledNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
         this.elapsedNanos = elapsedNanos;
@@ -66,9 +66,9 @@ public final class Window {
      *
      * @return their cost, ns
      */
-    public double addLeftOut(long calls, Costs costs) {
-        double nanos = calls * costs.leftOutNanos;
-        leftOutNanos += nanos;
+    public double addUnsampled(long calls, Costs costs) {
+        double nanos = calls * costs.unsampledNanos;
+        unsampledNanos += nanos;
         callNanos += nanos;
         return nanos;
     }

@@ -95,7 +95,7 @@ public final class Moves {
         add(ALL_OPERATION, new Move(ALL, State.RECORD, reason), line, tell);
     }
 
-    public void leaveTracesOut(String reason) {
+    public void excludeTraces(String reason) {
         String line = "some traces are not recorded from now on: " + reason;
         add(TRACES_OPERATION, new Move(TRACES, State.RECORD, reason), line, tell);
     }

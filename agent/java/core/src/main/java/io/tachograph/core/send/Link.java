@@ -526,7 +526,7 @@ final class Link {
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();
         while (next != null && next.entries > 0 && !takesRecords) {
-            outbox.leaveOut(totals);
+            outbox.dropUnsupported(totals);
             log.sayOnce(
                     "records",
                     "the server is too old for records of declared types: they are dropped");

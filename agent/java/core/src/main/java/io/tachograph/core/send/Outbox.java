@@ -224,7 +224,7 @@ final class Outbox {
     }
 
     /** Drops the next frame, which this server does not support, and counts its content. */
-    void leaveOut(Totals totals) {
+    void dropUnsupported(Totals totals) {
         Sent lost = waiting.remove();
         bytes -= lost.frame.length + FRAME_OVERHEAD;
         totals.entriesDropped += lost.entries;

@@ -97,7 +97,7 @@ class TraceKeeperTest {
             for (int at = 0; at < entries.length; at++) {
                 if (Operations.shared().entry(entries[at].operation()).name.equals(name)) {
                     long kept = counts.allKept(at);
-                    return kept + " of " + (kept + counts.allLeftOut(at));
+                    return kept + " of " + (kept + counts.allUnsampled(at));
                 }
             }
             return "unknown";

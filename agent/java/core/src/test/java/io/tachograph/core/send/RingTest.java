@@ -237,7 +237,7 @@ class RingTest {
         long[] dropped = {buffers.callsDroppedWithoutBuffer()};
         buffers.forEach(buffer -> dropped[0] += buffer.callsDropped());
         if (buffers.traces() != null) {
-            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsLeftOut());
+            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsUnsampled());
         }
         assertEquals(
                 callers.stream().mapToLong(caller -> caller.entered).sum(),

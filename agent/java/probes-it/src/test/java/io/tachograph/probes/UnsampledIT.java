@@ -23,7 +23,7 @@ import java.util.stream.Collectors;
  * A program with a limit of traces ({@code traces_max}) does not record a trace that the calling
  * program has decided not to record.
  */
-class LeftOutIT {
+class UnsampledIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
     private static final String SPAN = "b7ad6b7169203331";
     private static final Map<String, String> LIMITED = Map.of("TACHO_TRACES_MAX", "1000000");
@@ -45,7 +45,7 @@ class LeftOutIT {
     private static Set<String> requests(Watched shop, String prefix) {
         return shop.roots().stream()
                 .filter(root -> root.kind == 2)
-                .map(LeftOutIT::path)
+                .map(UnsampledIT::path)
                 .filter(path -> path.startsWith(prefix))
                 .collect(Collectors.toCollection(TreeSet::new));
     }
