@@ -81,7 +81,7 @@ public final class Decoder {
                     series.put(id, labels);
                 }
                 case 4 -> {
-                    Fields.check(!isOld, "DICT defines a record type, which this server does not support");
+                    Fields.check(!isOld, "DICT defines a record type for an old server");
                     recordTypes.put(id, RecordType.read(in));
                 }
                 default -> throw new IllegalStateException("definition of sort " + sort);
@@ -128,7 +128,7 @@ public final class Decoder {
     }
 
     private void declared(Fields in, long base) {
-        Fields.check(!isOld, "DATA has a declared record, which this server does not support");
+        Fields.check(!isOld, "DATA has a declared record for an old server");
         RecordType type = defined(recordTypes, in.count());
         Map<String, String> labels = defined(series, in.count());
         long at = base + in.zigzag();
