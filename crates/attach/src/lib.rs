@@ -31,7 +31,7 @@ pub struct Jvm {
     /// For example `17.0.15`. `None` when unknown.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// According to the performance data, or else the options of the JVM.
+    /// Whether the JVM rejects attaching, according to its performance data, or else its options.
     is_disabled: bool,
 }
 
@@ -100,7 +100,7 @@ impl Jvm {
         }
     }
 
-    /// Unlike `has_agent`, the present state.
+    /// Whether the agent runs now. `has_agent` has the state at the time when this JVM was found.
     pub fn runs_agent(&self) -> bool {
         self.process.has_thread(AGENT_THREAD)
     }
