@@ -17,7 +17,6 @@ pub struct Keep {
     pub daily: usize,
 }
 
-/// Result of a prune.
 #[derive(Debug, Default)]
 pub struct Pruned {
     pub kept: Vec<Id>,
@@ -51,10 +50,14 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
 /// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
 ///
 /// # Errors
-/// `Invalid` if `keep` keeps nothing or there is no repository; `Locked` if another process uses the repository; `Corrupt`
-/// or `Version` if a record is damaged or newer, because its objects are unknown: nothing is removed then; `Io` or
-/// `Unavailable` if the place cannot be read or changed; the error of `work.check`. An error while objects are removed leaves
-/// some of them.
+/// - `Invalid` if `keep` keeps nothing or there is no repository.
+/// - `Locked` if another process uses the repository.
+/// - `Corrupt` or `Version` if a record is damaged or newer. Then nothing is removed, because the objects of the record are
+///   unknown.
+/// - `Io` or `Unavailable` if the place cannot be read or changed.
+/// - The error of `work.check`.
+///
+/// An error while objects are removed leaves some of them.
 pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {
     if keep == Keep::default() {
         return Err(Error::invalid("no backup would be kept"));

@@ -26,15 +26,19 @@ pub struct Restored {
 /// Restores a backup to `to`, which must be absent or an empty directory.
 ///
 /// # Errors
-/// `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory; `Locked`
-/// while a backup is made or pruned; `StorageFull` if `to` has no space left; `Corrupt` if the record or an object is missing or
-/// has other bytes; `Version` if a newer version wrote the record; `Io` if a file cannot be read or written; `Unavailable` if a
-/// bucket cannot be reached; the error of `work.check`.
+/// - `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory.
+/// - `Locked` while a backup is made or pruned.
+/// - `StorageFull` if `to` has no space left.
+/// - `Corrupt` if the record or an object is missing or has other bytes.
+/// - `Version` if a newer version wrote the record.
+/// - `Io` if a file cannot be read or written.
+/// - `Unavailable` if a bucket cannot be reached.
+/// - The error of `work.check`.
 pub fn restore(repository: &Repository, record: &Record, to: &Path, work: &mut Work<'_>) -> Result<Restored> {
     let to = std::path::absolute(to).map_err(|e| Error::io("find", to, e))?;
     let directory = beside(&to)?;
     let _lock = repository.lock(Lock::Shared)?;
-    // Read again, because a prune may have removed the backup before the lock.
+    // The record is read again, because a prune may have removed the backup before the lock.
     let record = &repository.record(&record.id).map_err(|error| match error.kind() {
         Kind::Invalid => Error::corrupt("backup was removed after it was chosen").with("backup", &record.id),
         _ => error,

@@ -16,7 +16,6 @@ use crate::record::{FILES_MAX, FOLDERS, is_data_file};
 /// A file of settings, which users edit.
 const SETTINGS: &str = "tacho.toml";
 
-/// A file to back up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     /// Path relative to the directory.
@@ -43,8 +42,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// A directory that no server uses. Its lock files prevent that it is opened for writing before the source is dropped. If it
-    /// has none, `check_at_rest` detects at the end of the backup that a server has used it.
+    /// A directory that no server uses. Its lock files prevent that a server opens it before the source is dropped. If it has no
+    /// lock files, `check_at_rest` detects at the end of the backup that a server has used it.
     ///
     /// # Errors
     /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files, or a symbolic link that is not
@@ -144,7 +143,6 @@ pub struct Facts {
     pub inode: u64,
 }
 
-/// A file that is being read.
 pub struct OpenFile {
     path: PathBuf,
     file: File,
@@ -198,9 +196,9 @@ fn listed(data: &Path, is_running: bool) -> Result<(Vec<SourceFile>, Vec<String>
 /// The length of a file that a backup contains; `None` for any other file or directory.
 ///
 /// # Errors
-/// `Invalid` if a file that a backup contains is a symbolic link, because the link would be followed with the rights of this
-/// process, which may be more than those of the server. Exceptions: `tacho.toml`, because administrators make such links, and
-/// dangling links, which count as other files.
+/// `Invalid` if a file that a backup contains is a symbolic link. This process would follow the link with its own rights, which
+/// may be more than those of the server. Exceptions: `tacho.toml`, because administrators make such links, and dangling links,
+/// which count as other files.
 fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     let path = data.join(name);
     let failed = |e| Error::io("read", &path, e);

@@ -99,7 +99,6 @@ fn host() -> Host {
     Host { name: "box".into(), data: "/data".into(), tacho: "0".into() }
 }
 
-/// All files below a directory, with their contents.
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut folders = vec![directory.to_owned()];

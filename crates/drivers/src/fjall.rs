@@ -60,7 +60,6 @@ fn key(partition: &[u8], clustering: &[u8]) -> Vec<u8> {
     key
 }
 
-/// The bounds of a range of one partition.
 fn bounds(partition: &[u8], from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let from = match from {
         Bound::Included(from) => Bound::Included(key(partition, from)),

@@ -56,8 +56,7 @@ async fn a_segment_with_a_damaged_header_is_kept_and_read() {
     }
 }
 
-/// Found by the fuzz target `segment`: the first start cut off the damaged end, and the second start removed the rest as
-/// an unfinished file.
+/// The first start must not cut off the damaged end, because the second start would remove the rest as an unfinished file.
 #[tokio::test]
 async fn a_short_file_with_a_row_is_never_removed() {
     let with_checksum = |bytes: &[u8]| [&crc32c::crc32c(bytes).to_le_bytes(), bytes].concat();

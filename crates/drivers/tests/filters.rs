@@ -1,6 +1,6 @@
-//! A read of chosen traces or request ids finds the same segments as a read of everything, and a read with summaries counts the
-//! same calls: after random calls, flushes, merges, deletions and restarts, and with damaged filters and summaries. They read
-//! only a small part of the other chunks.
+//! A read of chosen traces or request ids finds the same segments as a read of everything. A read with summaries counts the
+//! same calls. Both are true after random calls, flushes, merges, deletions and restarts, and with damaged filters and
+//! summaries. The reads of chosen ids and summaries need only a small part of the bytes of the other chunks.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -129,7 +129,7 @@ impl Bench {
         Self { directory, driver: None, store: None }
     }
 
-    /// Opens the store, and waits for the end of an earlier one.
+    /// Opens the store, and waits for the end of the previous store.
     async fn open(&mut self) {
         if let Some(store) = self.store.take() {
             store.close().await.unwrap();

@@ -1,6 +1,6 @@
-//! If the end of the growing segment was cut off after its rows were acknowledged, each start reports the missing bytes, even if
-//! the first start was stopped by a crash. If a crash left a torn end, no bytes are reported as missing; this is tested with
-//! each state in which a power failure can leave the file `END`.
+//! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a crash
+//! stopped the first start. If a crash left a torn end, no bytes are reported as missing. The tests use each state in which a
+//! power failure can leave the file `END`.
 
 mod common;
 
@@ -21,7 +21,7 @@ const SEGMENT: &str = "00000001.segment";
 /// Limit on the operations of a start and a put.
 const OPERATIONS_MAX: u64 = 200;
 
-/// The files of a directory with three batches in one segment, and the lengths of the segment file after its creation and after
+/// The files of a directory with three batches in one segment. Also the lengths of the segment file after its creation and after
 /// each batch, including the mark.
 async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>) {
     let driver = bench.open().await;

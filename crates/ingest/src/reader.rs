@@ -106,7 +106,6 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| flaw)
     }
 
-    /// All remaining bytes.
     pub fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }

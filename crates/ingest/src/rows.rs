@@ -13,7 +13,6 @@ use crate::budget;
 /// Memory per byte of a block. Two bytes can be a broken row, which is reported with its reason and position.
 pub const MEMORY_PER_BYTE: usize = 240;
 
-/// The maximum memory for decoding a block of this size.
 pub const fn memory_bytes_max(block_bytes: usize) -> usize {
     budget::MEMORY_BYTES_MIN.saturating_add(block_bytes.saturating_mul(MEMORY_PER_BYTE))
 }
@@ -37,7 +36,6 @@ pub trait Rows: Send {
     fn decode(&mut self, block: &[u8], before: u64) -> Block;
 }
 
-/// The result of decoding a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     pub batch: Batch,

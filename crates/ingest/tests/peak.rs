@@ -43,8 +43,8 @@ fn no_body_takes_more_memory_than_its_bytes_allow() {
     new_series_take_no_more_than_they_are_charged();
 }
 
-/// Bodies whose lines all create a series. They are larger than those of the search, because lists double while they grow, and
-/// because the fixed part of the budget hides the memory of small bodies.
+/// Bodies whose lines all create a series. They are larger than the bodies of the search: lists double while they grow, and the
+/// fixed part of the budget hides the memory of small bodies.
 fn new_series_take_no_more_than_they_are_charged() {
     let mut highest = 0.0f64;
     for lines in [30_000, 60_000, 66_000, 100_000, 132_000] {
@@ -426,7 +426,6 @@ fn exposition(shape: &Shape) -> Vec<u8> {
     })
 }
 
-/// Writes a header and rows.
 fn table(shape: &Shape) -> Vec<u8> {
     let [long, columns, name_bytes, cell_bytes, broken, _] = *shape;
     let (is_long, columns) = (long % 2 == 0, columns.min(4_000));

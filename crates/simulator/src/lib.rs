@@ -1,4 +1,4 @@
-//! Do recorder and store keep their promises on a disk that forgets? The same seed gives the same run.
+//! Does every acknowledged record survive crashes and disk errors? The same seed gives the same run.
 //!
 //! ```text
 //!   run.rs        many seeds, one after the other; counts and the first failure

@@ -219,7 +219,7 @@ async fn after_a_failed_sync_records_are_not_acknowledged_and_are_stored_once() 
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         disk.set_sync_fails(false);
         if cut_fails {
-            // The file may contain the refused batch. No batch is accepted until that one is cut off.
+            // The file may contain the refused batch. No batch is accepted until it is cut off.
             let error = store.append(Batch::default(), origin(1, first + 2)).await.unwrap_err();
             assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
             disk.set_cut_fails(false);

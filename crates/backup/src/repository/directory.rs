@@ -64,7 +64,7 @@ impl Directory {
         };
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            // Our own names are ASCII. A name that is not UTF-8 cannot be one of them.
+            // A file of the repository has a name of ASCII characters.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             let kind = entry.file_type().map_err(failed)?;
@@ -149,7 +149,6 @@ fn sync_directory(path: &Path) -> Result<()> {
     RealDisk.sync_directory(path).map_err(|e| Error::io("sync directory", path, e))
 }
 
-/// A file in `incoming/`.
 struct NewFile<'a> {
     directory: &'a Directory,
     path: PathBuf,

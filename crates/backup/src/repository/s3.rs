@@ -86,7 +86,6 @@ impl S3 {
             .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// All objects below a folder.
     pub(super) fn found(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let prefix = self.path(folder);
         let list = self.store.list((!prefix.as_ref().is_empty()).then_some(&prefix));
@@ -193,7 +192,6 @@ impl Read for Body {
     }
 }
 
-/// An object in `incoming/`.
 struct Upload<'a> {
     place: &'a S3,
     name: String,

@@ -1,9 +1,9 @@
 //! The file `END`: how many bytes of the growing segment are on disk (`docs/format/segment.md`).
 //!
 //! A segment that was cut off at its end looks like a segment whose last append did not finish. `END` shows the difference.
-//! After each synced batch, the driver appends a record to `END`. It states the length of the growing segment up to the end of
-//! the batch. This append is not synced, so a `put` costs no additional sync. After a power failure `END` may state fewer bytes
-//! than were on disk, but never more.
+//! After each synced batch, the driver appends a record to `END`. The record states the length of the growing segment up to the
+//! end of the batch. This append is not synced, so a `put` costs no additional sync. After a power failure `END` may state
+//! fewer bytes than were on disk, but never more.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,6 @@ pub struct End {
     pub bytes: u64,
 }
 
-/// Result of reading the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The last intact record.
@@ -87,7 +86,6 @@ impl Known {
     }
 }
 
-/// The open file.
 #[derive(Default)]
 pub struct Writer {
     /// `None` before the first record, and after a failed append.
@@ -112,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// Replaces the file by one with this record. The bytes are durable on return, the name is not.
+    /// Replaces the file with a file that has only this record. The bytes are durable on return, the name is not.
     pub fn begin(&mut self, disk: &dyn Disk, directory: &Path, end: End) -> io::Result<()> {
         let (path, new) = (directory.join(FILE), directory.join(format!("{FILE}.new")));
         self.file = None;

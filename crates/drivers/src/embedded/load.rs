@@ -102,7 +102,6 @@ enum Sealing {
     Missing,
 }
 
-/// Reads the index of a file that ends at `end`.
 fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
     let Some(at) = end.checked_sub(TRAILER_BYTES as u64) else { return Ok(Sealing::Missing) };
     let mut last = [0; TRAILER_BYTES];

@@ -64,7 +64,7 @@ use segments::{Handles, Purpose, Segments, entries};
 use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
-/// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that rewriting one takes
+/// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that a segment is rewritten in
 /// little time.
 const SEGMENT_BYTES: u64 = 256 << 20;
 /// Limits on rows and bytes per page of a scan.
@@ -88,7 +88,7 @@ struct Files {
     compaction: Option<Compaction>,
     /// Segments that compaction cannot remove, because they are damaged or unreadable.
     kept: BTreeMap<u32, Kept>,
-    /// Whether the disk was full in the last compaction. The next one then starts with the segment that needs the least
+    /// Whether the disk was full in the last compaction. The next compaction then starts with the segment that needs the least
     /// space.
     is_full: bool,
 }
@@ -223,7 +223,6 @@ impl Inner {
         }
     }
 
-    /// The state of the writer.
     fn files(&self) -> Result<MutexGuard<'_, Files>> {
         match &self.files {
             Some(files) => Ok(files.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -325,7 +324,6 @@ impl Inner {
         Ok(all)
     }
 
-    /// All rows of a scan.
     fn rows(
         &self,
         mut scan: Scan,
@@ -421,7 +419,6 @@ impl Inner {
 }
 
 impl Page {
-    /// Makes the scan continue after this page.
     fn continue_after(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());

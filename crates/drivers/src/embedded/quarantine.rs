@@ -16,7 +16,6 @@ pub const DIRECTORY: &str = "quarantine";
 const TORN: &str = ".segment.torn-";
 /// Part of the file name of a note about a missing end of a segment.
 const MISSING: &str = ".missing-";
-/// Bytes copied per step.
 const PART_BYTES: usize = 1 << 20;
 
 pub fn path(directory: &Path) -> PathBuf {
@@ -72,7 +71,7 @@ pub fn missing(name: &str) -> Option<Missing> {
 }
 
 /// Notes the missing end of a segment in the quarantine, so that each start reports it until an operator removes the note.
-/// On return the note is durable. A note of an earlier start is replaced by an equal one.
+/// On return the note is durable. An equal note replaces a note of an earlier start.
 pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Result<PathBuf> {
     let quarantine = path(directory);
     let to = quarantine.join(missing.name());

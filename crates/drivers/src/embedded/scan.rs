@@ -19,7 +19,6 @@ const TRIED_BYTES_MAX: u64 = 4 << 30;
 /// A shorter batch cannot contain a row.
 const BATCH_WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
 
-/// Result of reading a file row by row.
 pub struct Scanned {
     pub index: IndexBuilder,
     /// End of the valid part.
@@ -39,7 +38,6 @@ pub struct Scanned {
     pub places: Vec<(Offset, Offset)>,
 }
 
-/// Damage of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     pub header: bool,
@@ -71,7 +69,7 @@ impl Damage {
         self.bytes += (to - from) as u64;
     }
 
-    /// Logs one line per file, because one per damaged place would be too many.
+    /// Logs one line per file, because a line per damaged place would be too many lines.
     pub fn log(&self, path: &Path) {
         let Self { header, index, changed: _, excess, missing, places, bytes, first } = self;
         let path = path.display();
@@ -202,8 +200,8 @@ impl<'a> Walk<'a> {
         self.places.push((from, to));
     }
 
-    /// Counts the last damaged place as a damaged index, and not as damaged rows, if it has the length of the index and the
-    /// trailer of the rows that were found.
+    /// Counts the last damaged place as a damaged index instead of damaged rows if the lengths agree: the found rows would have
+    /// an index and a trailer of this length.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {
@@ -235,8 +233,8 @@ impl<'a> Walk<'a> {
                     next += row.bytes();
                     (damaged, expected) = (next, next);
                 }
-                // Its lengths lead from the end of the previous row to a row, a batch or the end of the file, so this is a
-                // damaged row. Intact rows inside it may be parts of its value.
+                // The bytes start at the end of the previous row. By their lengths, they end at a row, at a batch or at the end
+                // of the file. So they are a damaged row. Intact rows inside it may be parts of its value.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next = self.end_of_damaged(next, next + bytes);
                     expected = next;
@@ -258,7 +256,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Splits a batch into intact rows and damaged places. The last row may end after the batch, if other rows overwrote the
-    /// rows of this head. It counts as intact.
+    /// rows of this head. This last row counts as intact.
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
@@ -286,11 +284,12 @@ impl<'a> Walk<'a> {
         Split { sound, damaged, end: at }
     }
 
-    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where something intact starts or the
-    /// batch ends. If one of the lengths is too large, the bytes up to `by_length` contain intact rows that follow the
-    /// damaged row. But intact rows found there may also be a part of its value. A found row follows the damaged row in two
-    /// cases: it ends after `by_length`; or the checksum of the damaged row is correct if one of its lengths is changed so
-    /// that it ends at the found row.
+    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where an intact row or batch starts, or
+    /// the batch ends. If one of the lengths is too large, intact rows before `by_length` follow the damaged row. But intact
+    /// rows may also be parts of its value. An intact row counts as the next row in two cases:
+    /// - The intact row ends after `by_length`.
+    /// - The checksum of the damaged row is correct if one of its lengths is changed so that the row ends where the intact row
+    ///   begins.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {

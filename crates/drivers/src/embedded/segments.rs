@@ -26,7 +26,6 @@ use super::scan::entry_of;
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 
-/// The growing segment.
 pub struct Active {
     pub number: u32,
     pub path: PathBuf,
@@ -56,7 +55,6 @@ pub struct Segments {
     pub(super) active: Option<Active>,
     /// States the synced bytes of the growing segment.
     pub(super) end: end::Writer,
-    /// Known damage, by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
     /// Bytes that were cut off when the directory was opened.
     pub(super) torn_bytes: u64,
@@ -71,10 +69,8 @@ pub struct Written {
     pub offsets: Vec<u32>,
 }
 
-/// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A caller puts rows.
     Put,
     /// The write helps to free space, so it may use the reserve.
     Freeing,
@@ -288,8 +284,8 @@ impl Segments {
     }
 
     /// Writes the manifest, including the current minimum length of the growing segment. Without that length, a
-    /// copy of the directory with files from different times could lack the copied rows of a removed segment,
-    /// and would still open without an error.
+    /// copy of the directory with files from different times could open without an error, although it lacks the copied rows of a
+    /// removed segment.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -306,7 +302,6 @@ impl Segments {
         self.manifest.next.saturating_sub(1)
     }
 
-    /// The number of the growing segment.
     pub fn growing(&self) -> Option<u32> {
         self.active.as_ref().map(|active| active.number)
     }
@@ -346,14 +341,12 @@ impl Segments {
         })
     }
 
-    /// Removes a retired segment.
     pub fn remove(&mut self, number: u32) {
         self.damage.remove(&number);
         self.unlink(number);
         self.refill_reserve();
     }
 
-    /// All files in the manifest.
     pub const fn known(&self) -> &BTreeMap<u32, Known> {
         &self.manifest.files
     }
@@ -471,7 +464,6 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Index entries of the written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
     rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset))
 }

@@ -22,7 +22,6 @@ const FRONT_BYTES: usize = 4 << 10;
 /// Selects the parts of a value by its first bytes. `None` selects the whole value.
 pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
 
-/// Damage of a row.
 pub struct Damage {
     /// The bytes at the position of the row's value. Empty if the position has another row or no row, or cannot be read.
     pub value: Bytes,

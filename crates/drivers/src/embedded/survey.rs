@@ -23,7 +23,6 @@ use super::segments::Handles;
 /// Limit on files listed in a message.
 const NAMED_MAX: usize = 10;
 
-/// The survey of a directory.
 pub struct Survey {
     /// The manifest that was read, or an empty one.
     pub manifest: Manifest,
@@ -31,13 +30,11 @@ pub struct Survey {
     pub is_complete: bool,
     /// Whether an operator has permitted opening the directory without the missing files.
     pub is_accepted: bool,
-    /// Names of damaged copies of the manifest.
     pub manifest_damaged: Vec<&'static str>,
     /// Segments that were read, ordered by number.
     pub files: Vec<(u32, Loaded)>,
     /// Segments that were not read because they are no longer needed.
     pub unread: Vec<u32>,
-    /// Names of the quarantined files.
     pub quarantine: Vec<String>,
     /// Bytes of the growing segment that were on disk.
     end: Option<End>,
@@ -80,8 +77,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // The manifest lists the file as set aside, but the file exists: either it could not be moved to the quarantine, or
-        // an operator repaired it and put it back. It is read like a file that the manifest does not name.
+        // The manifest lists the file as set aside, but the file exists. The move to the quarantine failed, or an operator
+        // repaired the file and put it back. The file is read like a file that the manifest does not name.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -103,7 +100,6 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Damage that the survey has found.
     pub fn health(&self, disk: &dyn Disk, directory: &Path) -> Health {
         let damage =
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
@@ -162,7 +158,6 @@ impl Survey {
 }
 
 impl Loaded {
-    /// The damage of the file, if any.
     pub fn damage(&self) -> Option<&Damage> {
         let (Self::Sealed(damage) | Self::Scanned(Scanned { damage, .. })) = self else {
             return None;
@@ -280,9 +275,9 @@ pub fn mismatches(
     wrong
 }
 
-/// Refuses a directory that lacks files or their ends, or whose files are from different times, as in a copy that was made
-/// while a server wrote the original. A crash cannot cause such a difference: a file is created, then listed in the manifest, and
-/// only then gets rows; it is removed after the manifest marks it as removed.
+/// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a copy is made while a
+/// server writes the original. A crash cannot cause such a difference. A file is created, then listed in the manifest, and only
+/// then gets rows. A file is removed after the manifest marks it as removed.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,

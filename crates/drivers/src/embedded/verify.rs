@@ -26,15 +26,13 @@ const PART_BYTES: u64 = 4 << 20;
 /// Limit on damaged rows of one segment that are reported with their keys. The number of rows in the log line has no limit.
 const ROWS_TOLD_MAX: usize = 4_096;
 
-/// Progress of the verification.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// All segments up to and including this one were read or skipped.
+    /// All segments up to and including this number were read or skipped.
     through: u32,
     current: Option<Current>,
 }
 
-/// The segment that is being read.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     number: u32,
@@ -44,7 +42,6 @@ struct Current {
     crc: u32,
 }
 
-/// Whether all bytes matched, or the reason why not.
 enum Read {
     Sound,
     Wrong(String),
@@ -182,7 +179,6 @@ impl Inner {
     }
 }
 
-/// Table and key of a row.
 fn key(entry: &Entry<'_>) -> Damaged {
     Damaged {
         table: entry.table,

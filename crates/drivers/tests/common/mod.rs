@@ -69,7 +69,6 @@ impl Bench {
         files
     }
 
-    /// Files of the directory and their content.
     pub fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         files

@@ -12,8 +12,8 @@
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;
 //! - `nan`: by position, the 64 bits of NaNs other than the usual NaN;
-//! - `within`: the largest distances of the values and times from the recorded ones; if it has a member `thinned`, each
-//!   value represents many values. `server/src/read/reader.rs` adds it.
+//! - `within`: the largest distances of the values and times from the recorded ones. If it has a member `thinned`, each
+//!   value represents many values. `server/src/read/reader.rs` adds `within`.
 //!
 //! In the second shape, `time` is a number since 1970 (s, ms, us or ns, depending on its size) or a string in ISO 8601.
 //! A `value` that is a string, an object or an array becomes an entry, but strings such as `"NaN"` and `"Infinity"` are
@@ -36,7 +36,6 @@ use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 use json::{Cursor, Fault, Scalar};
 pub use write::{write_entries, write_samples};
 
-/// Reads JSON lines.
 #[derive(Clone, Debug)]
 pub struct JsonLines {
     times: TimeReader,

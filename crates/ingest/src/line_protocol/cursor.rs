@@ -93,7 +93,6 @@ impl<'a> Cursor<'a> {
         self.line_at = self.at;
     }
 
-    /// Moves to the end of the line.
     pub(super) fn skip_line(&mut self) {
         self.skip(|byte| byte != b'\n');
     }
@@ -183,7 +182,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a backslash and the byte after it.
+    /// Consumes a backslash, and the byte after it unless it is a line feed.
     fn skip_escaped(&mut self) {
         self.at += 1;
         if self.peek().is_some_and(|byte| byte != b'\n') {

@@ -3,9 +3,9 @@
 //! With more than about 50,000 series, a [`super::Decoder`] forgets its heads after each body. The store then still finds the
 //! series of a line by its text ([`FindSeries`]).
 //!
-//! Of two samples of a series with one time, the later one in the body must win. The samples of known series are stored before
-//! all others. So once a body has such a series in a line with other fields, which need labels, no more series of the body are
-//! known ([`KnownLines::end`]).
+//! Of two samples of a series with one time, the later sample in the body must win. The samples of known series are stored
+//! before all others. Therefore a line with a known series and with a field that needs labels gets labels as a whole. After
+//! such a line, all further series of the body get labels ([`KnownLines::end`]).
 
 use tacho_model::{FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, Sample, Timestamp, Value};
 
@@ -55,7 +55,7 @@ impl<'f> KnownLines<'f> {
         Ok(false)
     }
 
-    /// Reads the fields of a line. Returns whether all of them are numbers of known series.
+    /// Reads the fields of a line. Returns whether all of them are numbers of known series, within the limit on labels.
     fn fields(&mut self, cursor: &mut Cursor<'_>) -> bool {
         let Some(finder) = &mut self.finder else { return false };
         let Ok(head) = cursor.head() else { return false };
@@ -84,14 +84,13 @@ impl<'f> KnownLines<'f> {
         }
     }
 
-    /// From now on, no series are known.
+    /// After this call, no series are known.
     fn end(&mut self) {
         if let Some(finder) = self.finder.take() {
             finder.release();
         }
     }
 
-    /// The samples of all lines that were taken.
     pub(super) fn into_samples(mut self) -> KnownSamples {
         self.end();
         self.samples
@@ -104,14 +103,12 @@ mod tests {
     use super::*;
     use crate::listed::List;
 
-    /// A list that knows these fields of heads.
     fn list(all: &[(&str, &str)]) -> List {
         List::new(|keys| {
             all.iter().map(|(head, key)| keys.head(head.as_bytes()).field(key.as_bytes())).collect()
         })
     }
 
-    /// A decoder that asks for series.
     fn decode(lines: &str, list: &mut List) -> Decoded {
         let mut decoder = Decoder { asked: 100, ..Decoder::default() };
         decoder.decode_known(lines.as_bytes(), Precision::Nanoseconds, 99, list)

@@ -27,7 +27,6 @@ pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
 pub(super) type SeriesIndex = u32;
 
-/// All heads and series that are remembered.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     heads: Vec<Head>,
@@ -47,13 +46,12 @@ pub(super) struct SeriesTable {
     scratch: Vec<u8>,
 }
 
-/// The state before the current line, which is needed to undo the line, and what the line has taken so far.
+/// The state before the current line, which undoes the line, and the memory that the line has taken so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
     series: usize,
     bytes: usize,
-    /// Memory that the line took from the budget.
     taken: usize,
     /// Bytes of the labels of the line's new series. Shared labels are counted for each series.
     labels_bytes: usize,
@@ -90,7 +88,7 @@ const NEW_BYTES: usize = 320;
 /// few keys.
 const KEYS_COMPARED: usize = 8;
 /// Limit on the label bytes of all new series of one line. These labels are written out to be hashed, so the
-/// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.
+/// limit bounds the time for a line. The limit is enough for 8,000 fields with tags of one kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 
 /// A line's head, and a prediction of the series of the line's next field.
@@ -154,7 +152,6 @@ impl SeriesTable {
         &mut self.budget
     }
 
-    /// Reads the head of a line.
     pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
         let (heads, series) = (self.heads.len(), self.series.len());
         let (bytes, head_at) = (self.bytes, cursor.at());
@@ -199,7 +196,6 @@ impl SeriesTable {
         xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Takes memory for the current line from the budget.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
         self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
@@ -348,14 +344,12 @@ fn index_of(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// A head, read from its bytes.
 struct ReadHead<'a> {
     measurement: Cow<'a, str>,
     tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
 impl ReadHead<'_> {
-    /// The name of the series of a field.
     fn name(&self, field: &str) -> Cow<'_, str> {
         if field == VALUE {
             return (&*self.measurement).into();
@@ -367,7 +361,7 @@ impl ReadHead<'_> {
         self.tags.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The tags as labels, kept for further series of the head. They are an error, for example, if two have the same name.
+    /// The tags as labels, kept for further series of the head. An error if, for example, two tags have the same name.
     fn shared(&self, kept: &mut Option<Arc<Labels>>) -> Result<Arc<Labels>, LabelError> {
         if let Some(kept) = kept {
             return Ok(kept.clone());

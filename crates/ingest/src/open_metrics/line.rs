@@ -33,7 +33,6 @@ impl<'a> Line<'a> {
         Ok(Self { series, value, time, exemplar })
     }
 
-    /// Parses name and labels of the series.
     pub(super) fn labels(&self) -> Result<(&'a str, Pairs<'a>), String> {
         let (name, inside) = match self.series.split_once('{') {
             Some((name, inside)) => (name.trim_end(), inside.trim_end().strip_suffix('}').unwrap_or(inside)),

@@ -25,7 +25,6 @@ pub use exposition::Exposition;
 use line::Line;
 use types::Types;
 
-/// Reads an exposition.
 #[derive(Clone, Debug)]
 pub struct OpenMetrics {
     exposition: Exposition,

@@ -39,7 +39,6 @@ pub enum Kind {
     Julian,
 }
 
-/// One value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Null,
@@ -153,7 +152,7 @@ impl CellReader {
         self.step
     }
 
-    /// Appends `rows` cells to `out`; fewer only at the end.
+    /// Appends `rows` cells to `out`, or fewer at the end.
     pub fn read(&mut self, rows: usize, out: &mut Vec<Cell>) -> Result<()> {
         use ColumnReader as C;
         let (kind, levels) = (self.kind, self.levels);
@@ -184,8 +183,8 @@ impl CellReader {
         }
     }
 
-    /// Skips `rows` rows; fewer only at the end. Skips them in steps, because some decoders need memory for all rows
-    /// that one call skips.
+    /// Skips `rows` rows, or fewer at the end. Skips them in steps, because some decoders need memory for all rows that one
+    /// call skips.
     pub fn skip(&mut self, mut rows: usize) -> Result<()> {
         while rows > 0 {
             let step = rows.min(self.step);

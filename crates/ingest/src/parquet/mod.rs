@@ -58,7 +58,7 @@ const BLOCK_PAGE_BYTES: usize = 64 << 20;
 /// prefix-compressed texts.
 const STEP_ROWS: usize = 256;
 const STEP_ROWS_PREFIXED: usize = 16;
-/// Number of cells of the time column that are examined to detect its format.
+/// Limits on the cells of the time column, and on their bytes of text, that are examined to detect the format.
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
@@ -68,12 +68,10 @@ const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
 /// Memory per byte of the footer. The footer describes each column of each row group.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;
 
-/// The maximum memory for reading a file, given the size of its footer.
 pub const fn memory_bytes_max(footer_bytes: usize) -> usize {
     MEMORY_BYTES_MAX.saturating_add(footer_bytes.saturating_mul(MEMORY_PER_FOOTER_BYTE))
 }
 
-/// Reads a file.
 pub struct Parquet<R: ChunkReader> {
     file: SerializedFileReader<Shared<R>>,
     input: Shared<R>,
@@ -113,8 +111,9 @@ impl<R: ChunkReader + 'static> Parquet<R> {
     /// `base` has the labels of every series. For long files without a column of names, it includes the name.
     ///
     /// # Errors
-    /// If the file cannot be read, its columns or their compression are unsupported, or an option is missing or does not suit the
-    /// file. The error names the reason or the option.
+    /// - The file cannot be read. The error names the reason.
+    /// - The columns or their compression are unsupported.
+    /// - An option is missing or does not suit the file. The error names the option.
     pub fn open(
         input: R,
         given: &Given,
@@ -160,7 +159,6 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         Ok(Self { file, input, plan, parts, times, sorter, place, before, open, description, doubts })
     }
 
-    /// Description of the detected columns, for the user.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -200,7 +198,6 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// Returns the next rows; `None` at the end.
     pub fn next_rows(&mut self) -> Option<Rows> {
         while self.place.group < self.file.num_row_groups() {
             match unwound(|| self.read()).unwrap_or_else(|reason| Err(Fault { column: None, reason })) {
@@ -359,7 +356,7 @@ impl Open {
     }
 }
 
-/// Reads a column of a row group.
+/// Opens a column of a row group.
 fn reader<R: ChunkReader + 'static>(
     file: &SerializedFileReader<Shared<R>>,
     input: &Shared<R>,
@@ -405,7 +402,7 @@ fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Res
     rows.map(|_| ()).ok_or_else(|| "not a whole Parquet file: its number of rows overflows".into())
 }
 
-/// Checks the compression of the columns in all row groups. A file with an unsupported one is refused before rows are read.
+/// Checks the compression of the columns in all row groups, so that an unsupported compression is refused before rows are read.
 fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: &Plan) -> Result<(), String> {
     let labels = plan.labels.iter().map(|(at, _)| at);
     let wanted: Vec<usize> =

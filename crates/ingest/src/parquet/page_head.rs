@@ -20,7 +20,6 @@ pub enum Kind {
     Dictionary,
 }
 
-/// The head of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Length of the head itself.

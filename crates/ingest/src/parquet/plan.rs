@@ -10,13 +10,12 @@ use crate::csv::{self, Given};
 /// The columns of a file and their roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// All columns, in the order of the file.
     pub columns: Vec<Column>,
     pub time: usize,
     /// Pairs of column and label. The column with the names of the series has the label [`NAME`].
     pub labels: Vec<(usize, String)>,
     pub shape: Shape,
-    /// Whether values are texts or bytes, i.e. entries instead of samples.
+    /// Whether values are texts or bytes, so that they become entries instead of samples.
     pub texts: bool,
     /// Whether the file is read in the layout of [`super::Writer`].
     pub is_own: bool,
@@ -94,7 +93,7 @@ impl Plan {
     }
 }
 
-/// Refuses two columns with the same name: they would become one series, or one label.
+/// Refuses two columns with the same name, because they would become one series, or one label.
 fn check_names(columns: &[Column]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, column) in (1..).zip(columns) {

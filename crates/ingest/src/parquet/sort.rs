@@ -29,7 +29,6 @@ const SET_BYTES: usize = 256;
 /// Assigns rows to their series.
 pub struct Sorter {
     plan: Plan,
-    /// Labels that every series gets.
     base: Vec<(String, String)>,
     /// Key: the cells of the label columns. Value: the series that `Self::series` returns for them.
     known: HashMap<String, Arc<[Arc<Labels>]>>,
@@ -303,8 +302,8 @@ impl Table<'_> {
         self.at.get(nth).map_or("?", |at| self.plan.column(*at))
     }
 
-    /// Appends the row as a JSON object. After a user has corrected it, [`crate::json_lines::JsonLines`] reads the object
-    /// of a long file.
+    /// Appends the row as a JSON object. For a long file, a user can correct the object, and [`crate::json_lines::JsonLines`]
+    /// reads it.
     fn json(&self, row: usize, out: &mut String) {
         let long = matches!(self.plan.shape, Shape::Long(_));
         let labels = self.plan.labels.len();
@@ -350,7 +349,7 @@ impl Table<'_> {
 }
 
 impl Rows {
-    /// Adds one error for the row: the first of `faults`, with the number of the others.
+    /// Adds one error for the row: the first of `faults`, with the number of further faults.
     fn broken(&mut self, table: &Table<'_>, row: usize, number: u64, place: Place, faults: &mut Vec<Fault>) {
         let more = faults.len().saturating_sub(1);
         let Some((nth, reason)) = faults.drain(..).next() else { return };

@@ -1,7 +1,7 @@
 //! Reads series that the store knows by the bytes of their labels. No labels are made for them.
 //!
-//! As in `line_protocol/known.rs`, the samples of known series are stored before all others. So after a series that is not plain,
-//! and may therefore have labels although the store knows it, no more series of the message are known.
+//! The samples of known series are stored before all others, as in `line_protocol/known.rs`. A series that is not plain gets
+//! labels, although the store may know it. Therefore all series after it get labels too.
 
 use tacho_model::{
     FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, Sample, Spelling, SpellingKeys, Value, varint,
@@ -35,7 +35,8 @@ impl<'f> Known<'f> {
         Self { keys: Some(finder.keys().clone()), finder: Some(finder), ..Self::default() }
     }
 
-    /// Takes the samples of an encoded series if it is known. Otherwise returns the spelling of the series.
+    /// Takes the samples of an encoded series if it is known. Otherwise returns its spelling, or [`Spelling::NONE`] if the series
+    /// is not plain or the store is not asked.
     pub(super) fn take(&mut self, message: &[u8], budget: &mut Budget) -> Result<Option<Spelling>, Full> {
         let Some(keys) = &self.keys else { return Ok(Some(Spelling::NONE)) };
         self.plain.clear();
@@ -57,7 +58,7 @@ impl<'f> Known<'f> {
         Ok(None)
     }
 
-    /// From now on, no series are known.
+    /// After this call, no series are known.
     fn end(&mut self) {
         if let Some(finder) = self.finder.take() {
             finder.release();
@@ -84,8 +85,8 @@ fn split(message: &[u8]) -> Option<(&[u8], &[u8])> {
     (!labels.is_empty()).then_some((labels, rest))
 }
 
-/// Reads the samples. `None` if a field needs a closer look: a further label, a histogram, a time that is out of range, or an
-/// error.
+/// Reads the samples. `None` if the series is not plain: it has a label after other fields, a histogram, a time that is out
+/// of range, or an error.
 fn read_plain(rest: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
     let mut reader = Reader::new(rest);
     while let Some(field) = next_field(&mut reader).ok()? {

@@ -24,7 +24,6 @@ const EXECUTIONS: &str = "executions";
 /// Value of the labels `service` and `host` if the client sends no value or an empty one.
 const UNKNOWN: &str = "unknown";
 
-/// One record that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Position in the frame, counted from 0.
@@ -32,7 +31,6 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// A decoded DATA frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub seq: u64,
@@ -65,14 +63,12 @@ impl Sequence {
         Self { taken: acked, begins: true }
     }
 
-    /// Number of the last accepted frame.
     pub const fn taken(&self) -> u64 {
         self.taken
     }
 
     /// Takes the number of the next frame, and decides how to handle the frame. The first frame may have any number up to
-    /// [`SEQ_FIRST_MAX`], because the session may be old, and the server may have lost its state or run on an older copy of its
-    /// data.
+    /// [`SEQ_FIRST_MAX`]: the session may be old, and the server may have lost its state.
     ///
     /// # Errors
     /// `Number` for a number that is too far above the last number.
@@ -122,7 +118,6 @@ impl Session {
         self.dictionary.memory_bytes()
     }
 
-    /// Applies the body of a DICT frame.
     pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
         self.dictionary.define(body)
     }

@@ -24,7 +24,6 @@ pub struct Hello {
     pub pairs: Vec<(String, String)>,
     /// The secret from which the session id is derived. Older clients have none.
     pub secret: Option<Secret>,
-    /// Authenticates the client.
     pub token: Option<Token>,
 }
 
@@ -134,7 +133,6 @@ impl<'a> ClientFrame<'a> {
         }
     }
 
-    /// Appends the whole frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello(hello) => put_frame(out, FrameType::Hello, |out| hello.put(out)),
@@ -173,8 +171,8 @@ pub struct Welcome {
     pub features: u64,
 }
 
-/// One record was refused; the other records of its frame were kept. With `record` 0 it can also mean that the store refused the
-/// whole frame, or new series of it above a limit.
+/// One record was refused; the other records of its frame were kept. If `record` is 0, the store may have refused the whole
+/// frame, or its new series above a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.
@@ -207,7 +205,6 @@ pub enum ErrorCode {
     Forbidden = 13,
 }
 
-/// Messages of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame {
     Welcome(Welcome),
@@ -232,7 +229,6 @@ impl ServerFrame {
         Self::Error { code: u64::from(code as u8), message: message.into() }
     }
 
-    /// Appends the whole frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Welcome(welcome) => put_frame(out, FrameType::Welcome, |out| {

@@ -26,7 +26,6 @@ use super::super::scan::{Damage, Offset, Scanned, scan};
 use super::Image;
 use super::stream::{Extent, Walked, walk};
 
-/// One open file of an image.
 pub struct Opened {
     name: Arc<str>,
     path: PathBuf,
@@ -35,7 +34,6 @@ pub struct Opened {
     extent: Extent,
 }
 
-/// Result of reading one file.
 #[derive(Debug, Default)]
 pub struct FileChecked {
     pub rows: u64,
@@ -152,7 +150,6 @@ impl Opened {
         findings
     }
 
-    /// The finding about an unexpected header.
     fn header(&self) -> Finding {
         let mut header = [0; HEADER_BYTES];
         let is_read = self.file.read_exact_at(&mut header, 0).is_ok();
@@ -301,8 +298,8 @@ impl Image {
         Ok(checked)
     }
 
-    /// Examines a damaged place at which no index states a row with a value. Returns a damaged row if its key can be read and
-    /// it is not a deletion, otherwise a finding.
+    /// Examines a damaged place at which no index states a row with a value. Returns a damaged row if its key can be read and the
+    /// row is not a deletion. Otherwise returns a finding.
     fn place(
         &self,
         opened: &Opened,
@@ -336,8 +333,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // No index confirms the key, so it may be damaged, too. Therefore it is unknown whether a later row replaced this
-        // one, and the row counts as needed.
+        // No index confirms the key, so the key may be damaged, too. Therefore a later row may have replaced this row, or not.
+        // The row counts as needed.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }
@@ -367,7 +364,6 @@ fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
     }
 }
 
-/// A finding about bytes of a file that the disk cannot read.
 fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Finding {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let place = Place::range(name, place.start, place.end - place.start);

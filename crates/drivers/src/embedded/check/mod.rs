@@ -46,7 +46,6 @@ pub struct Image {
 struct Held {
     found: Found,
     manifest: Manifest,
-    /// The file `END`.
     end: io::Result<end::Found>,
     files: BTreeMap<u32, (Arc<File>, u64)>,
     wrong: Vec<(u32, Mismatch)>,
@@ -146,7 +145,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
         });
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
-            // A server removed it, or it is a directory or another object with the name of a segment.
+            // A server removed the file, or a directory or another object has the name of a segment.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {}
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
@@ -167,7 +166,7 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
-/// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last ones.
+/// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last records.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
     match end {
