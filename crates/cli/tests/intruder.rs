@@ -112,8 +112,8 @@ fn a_login_needs_the_origin_of_the_page_and_json() {
     }
 }
 
-/// A logout needs no `Origin`: it ends only the session of its own cookie, which other pages cannot send. All other changes with a
-/// cookie need the `Origin` of the page, and JSON or the header that other pages cannot send.
+/// A logout needs no `Origin`: it ends only the session of its own cookie, which other pages cannot send. All other changes with
+/// a cookie need the `Origin` of the page, and JSON or the header that other pages cannot send.
 #[test]
 fn requests_with_a_cookie_need_the_headers_of_the_page_except_for_reads_and_the_logout() {
     let guarded = Guarded::start();

@@ -70,8 +70,8 @@ async fn counted(
 }
 
 /// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
-/// response is sent. It goes on if the client disconnects. With `counts=1` the response has the counts of the matching records just
-/// before the deletion. Records that are written in between are not counted.
+/// response is sent. It goes on if the client disconnects. With `counts=1` the response has the counts of the matching records
+/// just before the deletion. Records that are written in between are not counted.
 async fn delete_series(
     State(app): State<Arc<App>>,
     (whole, access, Address(address), method): (Whole, Access, Address, Method),
