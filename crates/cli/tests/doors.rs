@@ -75,6 +75,32 @@ fn a_request_with_a_length_and_chunks_ends_its_connection() {
     assert!(names.contains("first_v") && !names.contains("second_v"), "{names}");
 }
 
+/// RFC 9112, section 3.2.
+#[test]
+fn a_request_of_http_1_1_without_host_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--allowed-hosts", "monitor.example"]);
+    let at = server.http;
+    let (here, named) = (format!("Host: {at}\r\n"), "Host: monitor.example\r\n");
+    let twice = [&*here, named].concat();
+    for path in ["/healthz", "/", "/metrics", "/api/v1/query?query=1", "/nothing"] {
+        let ask = |version: &str, headers: &str| {
+            status(&mut sent(at, &format!("GET {path} HTTP/{version}\r\n{headers}Connection: close\r\n\r\n")))
+        };
+        let expect = if path == "/nothing" { 404 } else { 200 };
+        for (version, headers, expect) in [
+            ("1.1", &*here, expect),
+            ("1.1", named, expect),
+            ("1.0", "", expect),
+            ("1.1", "", 400),
+            ("1.1", &twice, 400),
+            ("1.0", &twice, 400),
+        ] {
+            assert_eq!(ask(version, headers), expect, "{path} {version} {headers:?}");
+        }
+    }
+}
+
 #[test]
 fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     let data = tempfile::tempdir().unwrap();

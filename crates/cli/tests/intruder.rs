@@ -112,6 +112,53 @@ fn a_login_needs_the_origin_of_the_page_and_json() {
     }
 }
 
+/// A logout needs no `Origin`: it ends only the session of its own cookie, which other pages cannot send. All other changes with
+/// a cookie need the `Origin` of the page, and JSON or the header that other pages cannot send.
+#[test]
+fn requests_with_a_cookie_need_the_headers_of_the_page_except_for_reads_and_the_logout() {
+    let guarded = Guarded::start();
+    let origin = guarded.origin();
+    let own = ("Origin", &*origin);
+    let evil = ("Origin", "https://evil.example");
+    let (json, mark) = (("Content-Type", "application/json"), ("X-Tacho", "1"));
+    let (here, elsewhere) = (("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site"));
+    let browser = [("User-Agent", "Mozilla/5.0 Chrome/140"), ("Accept-Language", "en")];
+    let (read, logout, change) =
+        (("GET", "/api/session"), ("DELETE", "/api/session"), ("POST", "/api/v1/query?query=1"));
+    for (headers, expect) in [
+        // The status of a read, of a logout, and of another change.
+        (&[][..], [200, 204, 403]),
+        (&[own], [200, 204, 403]),
+        (&[own, mark], [200, 204, 200]),
+        (&[own, json], [200, 204, 200]),
+        (&[mark], [200, 204, 403]),
+        (&[json], [200, 204, 403]),
+        (&[here], [200, 204, 403]),
+        (&[own, here, mark], [200, 204, 200]),
+        (&[own, own, mark], [403; 3]),
+        (&[evil], [403; 3]),
+        (&[evil, mark], [403; 3]),
+        (&[("Origin", "null"), json], [403; 3]),
+        (&[elsewhere], [403; 3]),
+        (&[own, elsewhere, mark], [403; 3]),
+        (&browser, [403; 3]),
+    ] {
+        let cookie = guarded.cookie(&guarded.admin);
+        let headers: Vec<_> = headers.iter().copied().chain([("Cookie", &*cookie)]).collect();
+        let ask = |(method, path): (&str, &str)| guarded.server.request(method, path, &headers, b"").status;
+        // The logout is last, because it ends the session.
+        let [read, change, logout] = [read, change, logout].map(ask);
+        assert_eq!([read, logout, change], expect, "{headers:?}");
+        let after = guarded.server.request("GET", "/api/session", &[("Cookie", &cookie)], b"").status;
+        assert_eq!(after, if logout == 204 { 401 } else { 200 }, "{headers:?}");
+    }
+    for method in ["PUT", "PATCH"] {
+        let cookie = guarded.cookie(&guarded.admin);
+        let headers = [own, mark, ("Cookie", &*cookie)];
+        assert_eq!(guarded.server.request(method, "/api/session", &headers, b"").status, 405, "{method}");
+    }
+}
+
 #[test]
 fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
     let guarded = Guarded::start();

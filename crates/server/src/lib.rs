@@ -29,6 +29,7 @@ pub mod snapshots;
 pub mod tls;
 mod upgrade;
 mod versioned;
+mod watched;
 
 /// The readers of the files `tokens`, `probes.json` and `record_types.json`, for the fuzz targets only.
 #[cfg(fuzzing)]
