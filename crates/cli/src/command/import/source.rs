@@ -109,7 +109,7 @@ impl Source {
         if let Some(mut file) = self.plain.take()
             && file.seek(SeekFrom::Start(begin)).is_ok()
         {
-            self.read.fetch_add(begin, Ordering::Relaxed);
+            self.read.store(begin, Ordering::Relaxed);
             self.input = Box::new(Counting { inner: file, count: Arc::clone(&self.read) });
             self.buffer.clear();
             self.tail.clear();
