@@ -34,7 +34,7 @@ const BYTES_MIN: usize = 64;
 const PAYS_ABOVE: f64 = 12.0;
 
 /// Compresses the encoded column, or its numbers as bytes, and returns the smallest output. `None` if nothing is tried, or
-/// if the output saves less than a sixteenth.
+/// if the output saves less than a sixteenth of `written`.
 pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let auto = look.encoding.compression == Compression::Auto;
     let tried = !auto

@@ -1,8 +1,8 @@
 //! Numbers on few straight lines. A line is several numbers with the same difference from the previous number, the slope.
 //!
-//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and the output
-//! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]). NaN, infinities
-//! and -0.0 are exceptions, which are stored separately.
+//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and numbers that
+//! [`crate::semantic`] has replaced by lines within a permitted error. Floats are encoded as decimal numbers
+//! ([`super::decimal`]). NaN, infinities and -0.0 are exceptions, which are stored separately.
 
 use tacho_model::ValueType;
 

@@ -107,8 +107,8 @@ trait Codec: Sync {
     fn searches(&self) -> bool {
         false
     }
-    /// Sizes are multiplied by this factor before they are compared. With a factor above 1, a faster codec is preferred even if
-    /// its output is slightly larger.
+    /// The size of this codec's output is multiplied by this factor before it is compared with the sizes of other codecs. A slow
+    /// codec has a factor above 1, a fast codec a factor below 1.
     fn slowness(&self) -> f64 {
         1.0
     }
@@ -139,11 +139,11 @@ static LADDER: [&dyn Codec; 17] = [
 /// (docs/adr/0012-codecs-that-earn-their-place.md).
 static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
 
-/// Number of candidates that encode a column of the chunk at full effort before the smallest output is kept.
+/// With [`Effort::Thorough`]: number of candidates that encode a column of the chunk before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at low effort, where encoding is cheap.
+/// The same for a short column with [`Effort::Fast`]. Encoding a short column is cheap.
 const CANDIDATES_SHORT: usize = 3;
 /// Maximum number of values of a short column.
 const SHORT: usize = 512;
@@ -164,7 +164,7 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of a codec of the ladder, or of a codec that is no longer written, because settings may still name it.
+/// The tag of a codec of [`LADDER`] or [`READ_ONLY`]. Settings may still name a codec that is no longer written.
 pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(chosen(&["step"], Compression::Zstd), "zstd-nested");
         assert!(
             CodecSet::only(["lz4"]).is_none(),
-            "a set with lz4 was accepted, which is not a codec of numbers"
+            "a set with lz4 was accepted, but lz4 is not in the ladder"
         );
         assert!(CodecSet::only(["stones"]).is_none());
     }
