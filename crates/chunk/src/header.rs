@@ -281,7 +281,7 @@ impl Header {
     fn into_group(mut self, value_type: ValueType, stats: Stats) -> Result<Self, Error> {
         let columns = std::mem::take(&mut self.columns);
         let [at, value] = columns.as_slice() else {
-            return Err(Error::limit("columns of samples", columns.len(), 2));
+            return Err(Error::value("number of columns of samples", columns.len() as u64));
         };
         for (column, role) in [(at, Role::At), (value, Role::Value)] {
             if column.role != role {
