@@ -34,12 +34,12 @@ impl Place {
             ("chunks/00000001.segment", "first".repeat(1_000)),
             ("chunks/00000002.segment", "second".repeat(300_000)),
             ("chunks/MANIFEST", "manifest".into()),
-            ("chunks/RESERVE", "left out".into()),
+            ("chunks/RESERVE", "excluded".into()),
             ("chunks/LOCK", String::new()),
             ("chunks/quarantine/00000003.segment.torn-9", "torn".into()),
             ("journal/00000000000000000004.journal", "journal".into()),
             ("journal/00000000000000000011.journal", String::new()),
-            ("snapshots/0/left-out", "left out".into()),
+            ("snapshots/0/excluded", "excluded".into()),
             ("tokens", "secret".into()),
             ("LOCK", String::new()),
         ] {
@@ -117,7 +117,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn is_copied(name: &str) -> bool {
-    !["LOCK", "chunks/LOCK", "chunks/RESERVE", "snapshots/0/left-out"].contains(&name)
+    !["LOCK", "chunks/LOCK", "chunks/RESERVE", "snapshots/0/excluded"].contains(&name)
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn symbolic_links_are_not_followed_except_for_the_settings() {
 }
 
 #[test]
-fn files_that_are_changed_in_place_are_read_again_and_files_that_permit_losses_are_left_out() {
+fn files_that_are_changed_in_place_are_read_again_and_files_that_permit_losses_are_omitted() {
     let place = Place::new();
     place.create().unwrap();
     let path = place.data.join("chunks/MANIFEST");

@@ -21,7 +21,7 @@ pub(crate) struct Builder<'a> {
     summary: Vec<u8>,
 }
 
-/// A summary has at most the bytes of the columns divided by this number. A longer summary is left out, because the columns are
+/// A summary has at most the bytes of the columns divided by this number. A longer summary is omitted, because the columns are
 /// read almost as fast.
 const SUMMARY_SHARE: usize = 4;
 

@@ -219,7 +219,8 @@ fn a_backup_whose_lock_another_process_removed_fails_and_leaves_no_damage() {
     service.json(&["backup", "create", data_text, at]);
     in_runtime(fill(&data, 20..24, false));
 
-    // A second backup waits for the answer to the copy of its first object. Its lock becomes 601 s older, as without renewals.
+    // A second backup waits for the answer to the copy of its first object. Its lock becomes 601 s older, as if the backup had
+    // not renewed it.
     service.tell("hold");
     let slow = service.tacho(&["backup", "create", data_text, at]).stderr(Stdio::piped()).spawn().unwrap();
     assert_eq!(line(&mut service.lines), "held");

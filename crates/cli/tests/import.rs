@@ -117,7 +117,7 @@ fn other_formats_export_what_they_can_represent() {
     let output = place.path("out.line");
     let args = ["--match", ALL, "--format", "line", "-o", &output, "--json"];
     let report: Value = serde_json::from_str(&place.export(&args)).unwrap();
-    assert_eq!(report["left_out"], 1 + 7, "bytes, and a label that cannot be a tag: {report}");
+    assert_eq!(report["omitted"], 1 + 7, "bytes, and a label that cannot be a tag: {report}");
     assert_eq!((&report["samples"]["count"], &report["entries"]["count"]), (&3.into(), &3.into()));
     let (_, outcome, stderr) = place.import(&[&output, "--format", "line"]);
     assert_eq!(
@@ -174,7 +174,7 @@ fn records_omitted_from_an_export_are_reported() {
     }
     let report = place.export(&["--match", ALL, "--format", "csv", "-o", &output, "--json"]);
     let report: Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["entries_left_out"], serde_json::json!({ "records": 4, "complete": true }));
+    assert_eq!(report["entries_omitted"], serde_json::json!({ "records": 4, "complete": true }));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn openmetrics_and_long_csv_are_read_and_unknown_formats_refused() {
     assert_eq!(code, Some(3), "{stderr}");
     let broken = "row 4: r is a counter: its samples end in \\\"_total\\\"";
     assert!(outcome["broken_named"][0].to_string().contains(broken), "{outcome}");
-    assert_eq!((&outcome["samples"]["count"], &outcome["exemplars_left_out"]), (&2.into(), &1.into()));
+    assert_eq!((&outcome["samples"]["count"], &outcome["exemplars_skipped"]), (&2.into(), &1.into()));
     let long = place.file("long.csv", b"time,host,message\n2026-01-01T00:00:00Z,a,\"x, y\"\n");
     let args = [long.to_str().unwrap(), "--text", "--value-column", "message", "--name", "log"];
     assert_eq!(place.import(&args).1["entries"]["count"], 1);

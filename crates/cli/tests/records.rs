@@ -144,7 +144,7 @@ fn types_are_listed(server: &Server) {
         json!([field("customer", "text", ""), field("items", "i64", ""), field("total", "f64", "EUR")]);
     let later = json!([field("customer", "text", ""), field("total", "f64", "ct")]);
     assert_eq!(fields, [&first, &later]);
-    assert_eq!(data["left_out"], 0);
+    assert_eq!(data["refused"], 0);
     let none = server.get("/api/v1/records?name=shop_order_placed&service=other").json()["data"].clone();
     assert_eq!(none["types"], json!([]));
 }

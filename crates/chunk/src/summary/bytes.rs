@@ -1,5 +1,8 @@
 //! How is a summary stored, and how is it read from untrusted bytes? As columns of numbers, each with its codec and its length
 //! (`docs/format/chunk.md`, *Version 4*).
+//!
+//! This file and `header.rs` use each other: the header has the sizes of the summary, and a summary is valid only
+//! if it agrees with the header.
 
 use std::sync::Arc;
 

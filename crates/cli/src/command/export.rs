@@ -185,22 +185,21 @@ impl Export {
                 got.sum.wrapping_add(also.sum)
             )));
         }
-        let left_out =
-            samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
+        let omitted = samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
         let Totals { samples, entries, .. } = sink.written;
         let written = Totals { samples, entries, ..*said };
         if self.json {
             let mut report = serde_json::json!(written);
-            report["left_out"] = left_out.into();
+            report["omitted"] = omitted.into();
             if let Some(passed_over) = passed_over {
-                report["entries_left_out"] = serde_json::json!(passed_over);
+                report["entries_omitted"] = serde_json::json!(passed_over);
             }
             if !incomplete.is_empty() {
                 report["incomplete"] = serde_json::json!(incomplete);
             }
             ask::print_json(&report);
         } else {
-            tell(&written, left_out, *passed_over);
+            tell(&written, omitted, *passed_over);
             // Only files of one kind need this hint, because the other formats mark texts as entries.
             if self.only == Some(Only::Entries) && self.is_of_one_kind() && written.entries.count > 0 {
                 eprintln!("hint: `tacho import --text` reads the file back");
@@ -299,7 +298,7 @@ impl Export {
     }
 }
 
-fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
+fn tell(written: &Totals, omitted: u64, passed_over: Option<PassedOver>) {
     let Totals { series, samples, entries, lossy, bounds } = *written;
     let sum = samples.sum.wrapping_add(entries.sum);
     let count = units::count;
@@ -319,11 +318,11 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
             "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}{thinned}"
         );
     }
-    if left_out > 0 {
-        let records = units::counted(left_out, "record does", "records do");
+    if omitted > 0 {
+        let records = units::counted(omitted, "record does", "records do");
         eprintln!(
             "warning: {records} not fit the format and {} omitted",
-            if left_out == 1 { "is" } else { "are" }
+            if omitted == 1 { "is" } else { "are" }
         );
     }
     if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {

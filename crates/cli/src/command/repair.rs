@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// Copy the readable part of a damaged data directory into a new directory
 ///
-/// The command never changes DIR, which must not be in use. It leaves out what is damaged: columns, chunks, rows, journal
+/// The command never changes DIR, which must not be in use. It omits damaged parts: columns, chunks, rows, journal
 /// records, and files such as tokens. It copies no quarantined files, no older audit logs and no unknown files. After an
 /// interruption, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
 #[derive(clap::Args)]
@@ -90,7 +90,7 @@ fn print(repaired: &Repaired) {
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {
         println!(
-            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request that \
+            "tokens: the file cannot be used and was omitted, so a server of the new directory refuses every request that \
              needs a token: copy the file from a backup into it, or run `tacho token add` on it"
         );
     }

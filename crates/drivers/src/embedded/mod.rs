@@ -18,9 +18,9 @@ mod opening;
 mod patience;
 mod pin;
 mod quarantine;
+mod row_read;
 mod scan;
 mod segments;
-mod spot;
 mod survey;
 mod surveyed;
 mod verify;
@@ -60,8 +60,8 @@ use format::{Action, RowRef, VALUE_BYTES_MAX};
 use index::{Found, Index, Place};
 use manifest::Known;
 use patience::Patience;
+use row_read::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use segments::{Handles, Purpose, Segments, entries};
-use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
 /// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that a segment is rewritten in

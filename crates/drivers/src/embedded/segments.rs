@@ -306,7 +306,7 @@ impl Segments {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// Whether an older file may have rows that are hidden by deletes in file `number`. Quarantined files and files
+    /// Whether an older file may have rows that are masked by deletes in file `number`. Quarantined files and files
     /// that could not be removed are included.
     pub fn has_older(&self, number: u32) -> bool {
         self.manifest.files.keys().any(|other| *other < number)

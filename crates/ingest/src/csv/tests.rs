@@ -247,14 +247,14 @@ fn texts_in_a_wide_file_exclude_only_their_column() {
     let rest = &file.as_bytes()[found.header_bytes..];
     for _ in 0..2 {
         let block = csv.decode(rest, 1);
-        assert_eq!(block.texts_left_out, [("status".to_owned(), 3)].into());
+        assert_eq!(block.texts_skipped, [("status".to_owned(), 3)].into());
         assert_eq!(block.batch.samples.iter().map(|series| series.samples.len()).sum::<usize>(), 5);
         let broken: Vec<String> = block.broken.iter().map(ToString::to_string).collect();
         assert_eq!(broken, ["row 3, column \"mem\": \"x\" is not a number"]);
     }
     // If such a column has a number in a later block, the number is kept.
     let block = csv.decode(b"4,1,7,2,\n", 4);
-    assert_eq!((block.texts_left_out.len(), block.batch.samples.len()), (0, 3));
+    assert_eq!((block.texts_skipped.len(), block.batch.samples.len()), (0, 3));
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(super) struct SeriesTable {
     scratch: Vec<u8>,
 }
 
-/// The state before the current line, which undoes the line, and the memory that the line has taken so far.
+/// The state before the current line, so that a refused line can be undone, and the memory that the line has taken so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
@@ -374,7 +374,8 @@ impl ReadHead<'_> {
     /// The labels of a series that has its own copy of the tags.
     fn owned(&self, name: &str) -> Result<Labels, LabelError> {
         let all = Labels::new(std::iter::once((NAME, name)).chain(self.tags()));
-        // If the tags alone are already invalid, this returns their error, which does not count the name.
+        // If the tags alone are already invalid, this returns their error. The number of labels or bytes in it does not include
+        // the name.
         all.or_else(|_| Labels::new(self.tags())?.with(NAME, name))
     }
 }

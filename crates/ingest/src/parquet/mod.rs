@@ -150,8 +150,8 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let zone_name = zone.iana_name().unwrap_or("a zone without a name").to_owned();
         let times = Times::new(kind, given.time.as_ref(), zone, &head)?;
         let description = describe(&plan, &times, &zone_name);
-        if !plan.left_out.is_empty() {
-            let names = plan.left_out.join(", ");
+        if !plan.ignored.is_empty() {
+            let names = plan.ignored.join(", ");
             doubts.push(format!("ignored columns: {}", crate::rows::shown(&names)));
         }
         let sorter = Sorter::new(plan.clone(), base)?;

@@ -81,5 +81,5 @@ pub fn plan(columns: Vec<Column>) -> Result<Plan, String> {
     });
     let labels = labels.collect();
     let shape = Shape::Long(values);
-    Ok(Plan { columns, time, labels, shape, texts: is_texts, is_own: true, left_out: Vec::new() })
+    Ok(Plan { columns, time, labels, shape, texts: is_texts, is_own: true, ignored: Vec::new() })
 }

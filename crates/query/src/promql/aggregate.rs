@@ -11,7 +11,7 @@ use crate::Error;
 
 use super::fold::{Count, Fold, Max, Mean, Min, One, Sum};
 use super::grid::Grid;
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::{chosen, with};
 use super::node::{Aggregate, AggregateOp, LabelChoice};
 use super::quantile::{by_value, quantile};

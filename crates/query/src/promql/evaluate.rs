@@ -12,7 +12,7 @@ use crate::Error;
 
 use super::functions::{Apply, Call, Function};
 use super::grid::{Grid, Reference};
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::without_name;
 use super::node::{AggregateOp, Node, NodeId, Yield};
 use super::output::Output;

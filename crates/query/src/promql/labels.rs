@@ -7,7 +7,7 @@ use tacho_model::{LabelError, Labels, NAME};
 
 use crate::Error;
 
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::node::LabelChoice;
 
 /// `labels` without the metric name, for a result whose value is no longer a value of the metric.

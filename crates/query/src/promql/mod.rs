@@ -50,7 +50,7 @@ mod format;
 mod functions;
 mod grid;
 mod joined;
-mod label_room;
+mod label_memory;
 mod labels;
 mod limits;
 mod line;

@@ -62,7 +62,7 @@ const OF_STEPS: [&str; 13] = [
 ];
 
 impl Reach {
-    /// Whether the windows of a selector leave out times between the steps of a query, which are `step` ns apart. Windows of
+    /// Whether the windows of a selector skip times between the steps of a query, which are `step` ns apart. Windows of
     /// another selector may cover these times.
     pub const fn has_gaps(&self, step: i64) -> bool {
         step > self.window_min

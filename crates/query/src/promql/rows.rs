@@ -14,7 +14,7 @@ use tacho_model::{Labels, Timestamp};
 use crate::Error;
 
 use super::grid::{Grid, Reference};
-use super::label_room::{LabelRoom, bytes_of};
+use super::label_memory::{LabelRoom, bytes_of};
 use super::series::Piece;
 use super::window::{Bounds, Visits, Window};
 use super::{STALE, is_stale};

@@ -20,8 +20,8 @@ mod large;
 pub mod native;
 mod outgoing;
 mod patience;
+mod rule_updates;
 mod sessions;
 mod shared;
-mod telling;
 
 pub use patience::Patience;

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub use super::shared::Native;
 use super::{connection, http_request};
-use crate::room::Room;
+use crate::connection_limit::Room;
 use crate::shutdown::Shutdown;
 use crate::tls::{self, Opened, Socket, Tls};
 use crate::watched::Watched;

@@ -16,7 +16,7 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
         return Err(Failure::partly(message).hint(remedy(&refused.reasons)));
     }
-    match (findings.broken, findings.texts_left_out()) {
+    match (findings.broken, findings.texts_skipped()) {
         (0, 0) => Ok(()),
         (0, texts) => {
             let columns = findings.text_columns();

@@ -115,7 +115,8 @@ impl<'t> Parser<'t, '_> {
         let range = self.positive_duration("a duration such as 5m")?;
         let at = expr.at;
         if self.takes(":")? {
-            // A subquery counts as an operator, because a chain of subqueries is a deep tree without open brackets.
+            // A subquery counts as an operator, because a chain such as `x[1m:][1m:]` is a deep tree without
+            // nested brackets.
             self.count_operator()?;
             let step = if self.is("]") { None } else { Some(self.positive_duration("a duration or \"]\"")?) };
             self.close(open, "")?;

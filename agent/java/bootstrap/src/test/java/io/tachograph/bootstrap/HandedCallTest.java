@@ -49,7 +49,7 @@ class HandedCallTest {
             begin(buffers);
             begun++;
         }
-        assertTrue(begun > 8, begun + " in at most nine rings of 64 words");
+        assertTrue(begun > 8, "only " + begun + " calls fitted into at most nine rings of 64 words");
         HandedCall call = begin(buffers);
         assertEquals(before + 2, Losses.calls());
         assertNull(call.context());
