@@ -408,7 +408,7 @@ fn the_environment_names_the_server() {
     assert_eq!(
         with(&url, &["cardinality", "--data", "/nowhere"]).0,
         Some(2),
-        "not the error about --data, but a conflict with the variable"
+        "TACHO_URL conflicts with --data"
     );
     let file = data.path().join("a.csv");
     std::fs::write(&file, "time,value\n1700000000,1\n").unwrap();

@@ -219,7 +219,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
     let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
     assert_eq!(answer.status, 422, "{}", answer.text());
 
-    // Requests with costly patterns that are allowed. Other requests must be answered in the meantime.
+    // The patterns of these requests are costly, but allowed. The server must answer other requests in the meantime.
     let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
     let mut asking: Vec<TcpStream> = (0..16)
         .map(|nth| {
@@ -228,7 +228,10 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(asking.iter().any(is_waiting), "all other requests were answered before the health check");
+    assert!(
+        asking.iter().any(is_waiting),
+        "all requests with patterns were answered before the health check"
+    );
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
@@ -263,7 +266,8 @@ fn is_waiting(stream: &TcpStream) -> bool {
     waits
 }
 
-/// Each of these queries reads few values many times, and takes minutes. On a thread of the async runtime it would block others.
+/// Each of these queries reads few values many times, and takes minutes. On a thread of the async runtime, the query would block
+/// other requests.
 #[test]
 fn long_computations_of_few_values_do_not_block_others_and_end_with_their_clients() {
     let data = tempfile::tempdir().unwrap();
@@ -317,7 +321,8 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
     }
 }
 
-/// To match the patterns with 20,000 values takes seconds. The test repeats a request that ends before its client disconnects.
+/// Matching the patterns with 20,000 values takes seconds. If the server answers before the client disconnects, the test repeats
+/// the request.
 #[test]
 fn a_series_selection_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
@@ -398,7 +403,8 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // A connection counts as idle until the head of its request is read, so the server may close some for others.
+        // A connection counts as idle until the head of its request is read. So the server may close some of these connections to
+        // accept new ones.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });

@@ -67,7 +67,7 @@ fn a_good_client_loses_nothing_among_hostile_ones() {
             })
             .collect();
         let results: Vec<_> = attackers.into_iter().map(|attacker| attacker.join()).collect();
-        // Must be set before a panic, because the scope waits for its threads.
+        // `over` must be set before a panic: the scope waits for its threads, and two of them run until `over` is set.
         over.store(true, Ordering::Relaxed);
         for (result, (name, _)) in results.into_iter().zip(ATTACKS) {
             result.unwrap_or_else(|_| panic!("{name}: {}", server.log()));

@@ -117,7 +117,11 @@ fn other_formats_export_what_they_can_represent() {
     let output = place.path("out.line");
     let args = ["--match", ALL, "--format", "line", "-o", &output, "--json"];
     let report: Value = serde_json::from_str(&place.export(&args)).unwrap();
-    assert_eq!(report["omitted"], 1 + 7, "bytes, and a label that cannot be a tag: {report}");
+    assert_eq!(
+        report["omitted"],
+        1 + 7,
+        "one entry of bytes, and seven samples with a label that cannot be a tag: {report}"
+    );
     assert_eq!((&report["samples"]["count"], &report["entries"]["count"]), (&3.into(), &3.into()));
     let (_, outcome, stderr) = place.import(&[&output, "--format", "line"]);
     assert_eq!(
@@ -261,7 +265,7 @@ fn an_interrupted_import_resumes_without_duplicates() {
         let n = 400_000;
         let file = place.file("rows.jsonl", rows(n).as_bytes());
         interrupt(&place.server.url(), &file, signal);
-        // The request for the metrics is one connection. Any other is of the interrupted import.
+        // The request for the metrics has one connection. Any other connection belongs to the interrupted import.
         wait_for("the end of the connections of the import", || {
             let metrics = place.server.get("/metrics").text();
             metrics.contains("tacho_connections{listener=\"http\"} 1\n").then_some(())

@@ -105,7 +105,7 @@ impl Report<'_> {
         }
         println!("\nRecommended for tacho.toml:\n\n{}", self.section());
         if let Some(path) = &self.tune.write {
-            println!("written to {}; the server reads it when it starts", path.display());
+            println!("written to {}; a server reads the file when it starts", path.display());
         }
     }
 
