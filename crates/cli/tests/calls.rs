@@ -151,7 +151,9 @@ fn compare(got: &Value, exact: &Value) {
                     (None, "self_ns") if got.is_null() => {}
                     // Only the first three numbers of a point are compared. A fourth number is a percentile.
                     (None, "timeline") => {
-                        for (got, exact) in got.as_array().unwrap().iter().zip(exact.as_array().unwrap()) {
+                        let (got, exact) = (got.as_array().unwrap(), exact.as_array().unwrap());
+                        assert_eq!(got.len(), exact.len());
+                        for (got, exact) in got.iter().zip(exact) {
                             assert_eq!(got.as_array().unwrap()[..3], exact.as_array().unwrap()[..3]);
                         }
                     }
