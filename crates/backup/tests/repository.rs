@@ -86,7 +86,7 @@ impl Place {
         self.at.join("objects").join(&hash[..2]).join(hash)
     }
 
-    /// Replaces the only record by a changed one with a correct checksum.
+    /// Replaces a record in the repository by a changed copy with a correct checksum.
     fn forge(&self, record: &Record, change: impl FnOnce(&mut Record)) -> Record {
         let mut forged = record.clone();
         change(&mut forged);
@@ -276,7 +276,8 @@ fn damaged_objects_are_named_and_never_restored() {
         ("cannot open", &|| symlink(&secret, &path).unwrap()),
         ("cannot open", &|| fs::create_dir(&path).unwrap()),
         ("cannot open", &|| {
-            // Without `mkfifo`: its new process would hold the locks of the other tests until it runs the program.
+            // The test does not start the program `mkfifo`. Between fork and exec, the child process would hold the locks of
+            // tests that run at the same time.
             let mode = rustix::fs::Mode::RUSR;
             rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         }),
@@ -325,7 +326,7 @@ fn forged_records_write_nothing_outside_of_the_new_directory() {
         let error = place.prune(Keep { last: 1, daily: 0 }).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
     }
-    // An absurd but permitted length: the disk does not have that much space, or the object has another length.
+    // An absurd but permitted length: either the disk does not have that much space, or the object has another length.
     let forged = place.forge(&record, |record| {
         record.files.iter_mut().for_each(|file| file.bytes = 1 << 40);
     });

@@ -20,7 +20,7 @@ fn golden_files_are_read_as_written() {
         .filter(|path| path.extension().is_some_and(|extension| extension == "chunk"))
         .collect();
     files.sort();
-    assert!(files.len() >= 12, "{} golden files", files.len());
+    assert!(files.len() >= 12, "only {} golden files were found", files.len());
     for path in files {
         let bytes = std::fs::read(&path).unwrap();
         let said = std::fs::read_to_string(path.with_extension("txt")).unwrap();

@@ -350,7 +350,7 @@ fn a_build_without_parquet_says_how_to_build_with_it() {
         let (code, _, stderr) = run(args);
         assert_eq!(code, Some(2), "{args:?}: {stderr}");
         assert!(stderr.contains("this tacho was built without Parquet"), "{stderr}");
-        let hint = "hint: build one with it: cargo build --release -p tacho-cli --features parquet";
+        let hint = "hint: build tacho with Parquet: cargo build --release -p tacho-cli --features parquet";
         assert!(stderr.contains(hint), "{stderr}");
     }
     assert!(!Path::new(&place.path("out")).exists());

@@ -486,7 +486,7 @@ fn commands_use_a_token_and_say_what_to_do_without_one() {
     assert_eq!(status, Some(1));
     assert!(
         said.contains("does not have the role admin")
-            && said.contains("hint: give a token that permits it with TACHO_TOKEN"),
+            && said.contains("hint: use a token that permits the request: set TACHO_TOKEN"),
         "{said}"
     );
     let (status, out, _) = run(&["token", "list", "--data", guarded.data().to_str().unwrap()]);

@@ -107,8 +107,8 @@ trait Codec: Sync {
     fn searches(&self) -> bool {
         false
     }
-    /// Sizes are multiplied by this factor before they are compared. With a factor above 1, a faster codec is preferred even if
-    /// its output is slightly larger.
+    /// The size of this codec's output is multiplied by this factor before it is compared with the sizes of other codecs. A slow
+    /// codec has a factor above 1, a fast codec a factor below 1.
     fn slowness(&self) -> f64 {
         1.0
     }
@@ -142,11 +142,11 @@ static READ_ONLY: [(&dyn Codec, &dyn Codec); 3] = [
     (&compressed::ZSTD_NESTED, &zstd::Zstd),
 ];
 
-/// Number of candidates that encode a column of the chunk at full effort before the smallest output is kept.
+/// With [`Effort::Thorough`]: number of candidates that encode a column of the chunk before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at low effort, where encoding is cheap.
+/// The same for a short column with [`Effort::Fast`]. Encoding a short column is cheap.
 const CANDIDATES_SHORT: usize = 3;
 /// Maximum number of values of a short column.
 const SHORT: usize = 512;
@@ -168,8 +168,8 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of a codec of the ladder. The name of a codec that is no longer written, which settings may still contain, stands
-/// for the codec that is written instead.
+/// The tag of a codec of [`LADDER`]. Settings may still name a codec of [`READ_ONLY`]; this returns the tag of the codec that is
+/// written instead.
 pub(crate) fn tag(name: &str) -> Option<u8> {
     let ladder = LADDER.into_iter().map(|codec| (codec.name(), codec));
     let old = READ_ONLY.into_iter().map(|(codec, instead)| (codec.name(), instead));
@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(chosen(&["zstd"], Compression::Zstd), "zstd");
         assert!(
             CodecSet::only(["lz4"]).is_none(),
-            "a set with lz4 was accepted, which is not a codec of numbers"
+            "a set with lz4 was accepted, but lz4 is not in the ladder"
         );
         assert!(CodecSet::only(["stones"]).is_none());
     }

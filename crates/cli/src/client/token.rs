@@ -120,7 +120,7 @@ pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
         (StatusCode::FORBIDDEN, "forbidden") => {
             let message = said.and_then(|said| said["error"].as_str()).unwrap_or_default();
             message.starts_with("token ").then(|| {
-                format!("give a token that permits it with {VARIABLE} or --token-file (`tacho token list`)")
+                format!("use a token that permits the request: set {VARIABLE} or --token-file (see `tacho token list`)")
             })
         }
         _ => None,

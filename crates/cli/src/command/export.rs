@@ -376,7 +376,9 @@ pub fn head(line: &[u8]) -> Option<Head> {
     if let Some(totals) = value.get_mut("totals") {
         return Some(match serde_json::from_value(totals.take()) {
             Ok(totals) => Head::Totals(totals, incomplete),
-            Err(error) => Head::Error(format!("the totals at its end cannot be parsed: {error}")),
+            Err(error) => {
+                Head::Error(format!("the totals at the end of the response cannot be parsed: {error}"))
+            }
         });
     }
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
@@ -384,8 +386,8 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Pipe>;
 
-/// The file or standard output. Records whether the reader has closed the pipe, as `head` does, because the errors of encoders do
-/// not show the cause.
+/// The file or standard output. `is_closed` is set when the reader of a pipe, such as `head`, has closed the pipe. The errors of
+/// the encoders do not show this cause.
 struct Pipe {
     out: Box<dyn Write + Send>,
     is_closed: Arc<AtomicBool>,

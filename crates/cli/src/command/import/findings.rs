@@ -11,7 +11,7 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Limit on the reported broken rows. Further ones are counted, and written to the rejects file.
+/// Limit on the broken rows that are reported one by one. The file of `--rejects` gets all broken rows.
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
@@ -67,7 +67,7 @@ impl Findings {
         Self { quiet: true, ..Self::default() }
     }
 
-    /// Reports how a file is read, unless an earlier file was read the same way, and the doubts about it.
+    /// Reports how a file is read, unless an earlier file was read the same way. Reports the doubts about this way of reading.
     pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>, columns: Vec<String>) {
         self.has_several_headers |= self.files > 0 && self.columns != columns;
         self.columns = columns;
