@@ -66,7 +66,7 @@ final class Program {
         return this;
     }
 
-    /** Leaves out {@code -javaagent}; {@link #attach} can load the agent later. */
+    /** Omits {@code -javaagent}; {@link #attach} can load the agent later. */
     Program bare() {
         bare = true;
         return this;
