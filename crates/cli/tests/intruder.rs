@@ -25,7 +25,7 @@ impl Guarded {
         let data = place.path().join("data");
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
-        // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist already.
+        // `changing` waits for a further log line about a read of the tokens. The line about the first read must exist before.
         wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }
@@ -112,8 +112,9 @@ fn a_login_needs_the_origin_of_the_page_and_json() {
     }
 }
 
-/// A logout needs no `Origin`: it ends only the session of its own cookie, which other pages cannot send. All other changes with
-/// a cookie need the `Origin` of the page, and JSON or the header that other pages cannot send.
+/// A logout needs no `Origin`: it ends only the session of its own cookie, and a page of another origin cannot send this cookie.
+/// All other changes with a cookie need the `Origin` of the page. They also need JSON or the header `X-Tacho`, because a page of
+/// another origin can send neither.
 #[test]
 fn requests_with_a_cookie_need_the_headers_of_the_page_except_for_reads_and_the_logout() {
     let guarded = Guarded::start();
@@ -178,7 +179,7 @@ fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
 }
 
 #[test]
-fn one_token_does_not_end_the_sessions_of_others() {
+fn many_sessions_of_one_token_do_not_end_a_session_of_another_token() {
     let guarded = Guarded::start();
     let reader = guarded.token("reader", &["--role", "read"]);
     let other = guarded.cookie(&guarded.admin);
@@ -238,7 +239,7 @@ fn no_token_reaches_the_logs() {
     assert_eq!(server.post(&format!("/write?p={writer}"), &[], b"cpu value=1").status, 204);
     let both =
         server.post(&format!("/write?p={writer}"), &[("Authorization", &format!("Token {writer}"))], b"");
-    assert_eq!(both.status, 400, "several credentials");
+    assert_eq!(both.status, 400, "a request with two tokens must be refused");
     let said = format!("{}{}", audit(guarded.data()), server.log());
     assert!(said.contains("refused") && said.contains("changed"), "{said}");
     for secret in [&*writer, &*guarded.admin, "secret"] {
@@ -405,7 +406,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     let is_closed = |server: &Server| {
         let closed = server.get("/api/v1/labels");
         let ready = server.get("/readyz");
-        // The answer needs no token, so it must not contain the path of the directory.
+        // `/readyz` needs no token, so its answer must not contain the path of the directory.
         let text = ready.text();
         assert!(!text.contains(data.to_str().unwrap()), "{text}");
         closed.status == 401 && ready.status == 503 && text.contains("file of tokens cannot be used")
@@ -415,7 +416,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
         std::fs::write(&aside, bytes).unwrap();
         std::fs::rename(&aside, &file).unwrap();
     };
-    // While the server runs.
+    // The file of tokens becomes unusable while the server runs.
     for broken in [&b""[..], b"{}", b"{\"version\":1,\"tokens\":[]}"] {
         changing(&guarded.server, || replace(broken));
         assert!(is_closed(&guarded.server), "{}", String::from_utf8_lossy(broken));
@@ -426,7 +427,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     assert!(is_closed(&guarded.server));
     let Guarded { server, place: _place, .. } = guarded;
     server.stop();
-    // While it does not run.
+    // The file of tokens is unusable when the server starts.
     let server = Server::start(&data);
     assert!(is_closed(&server), "open although the file is missing");
     server.stop();
@@ -436,7 +437,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     assert!(server.log().contains("tokens cannot be used"), "{}", server.log());
     server.stop();
     let server = Server::start_with(&data, &["--without-tokens"]);
-    assert!(is_closed(&server), "--without-tokens counts only if the file is missing");
+    assert!(is_closed(&server), "open although --without-tokens counts only if the file is missing");
     server.stop();
     std::fs::remove_file(&file).unwrap();
     let server = Server::start_with(&data, &["--without-tokens"]);

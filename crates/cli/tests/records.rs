@@ -149,7 +149,7 @@ fn types_are_listed(server: &Server) {
     assert_eq!(none["types"], json!([]));
 }
 
-/// The units of each form of the type, and the time of its first definition, in the order of the last declarations.
+/// For each form of the type: its units, and the time of its first definition. The form that was declared last comes last.
 fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     let data = server.get("/api/v1/records").json()["data"]["types"].take();
     let units = |form: &Value| {
@@ -236,7 +236,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     assert_eq!(
         listed(&serve(data.path())),
         known,
-        "the types were not written although this is possible again"
+        "the types were not written after writing became possible again"
     );
 }
 
