@@ -168,7 +168,9 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     match threads.start(work).join().await {
         Ok(result) => result,
-        Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
+        Err(error) => {
+            Err(Error::new(ErrorKind::Closed, "driver's task was cancelled or panicked").caused_by(error))
+        }
     }
 }
 

@@ -150,7 +150,11 @@ fn without_any_delimiter_the_comma_is_assumed() {
     let delimiter = |file: &str| detect(file.as_bytes(), &Given::default()).unwrap().dialect.delimiter;
     assert_eq!(delimiter("time\n1581552000\n"), b',');
     assert_eq!(delimiter("time;a,b\n1581552000;1\n"), b';');
-    assert_eq!(delimiter("time;a,b\n1581552000;1,5\n"), b';', "of equal counts the first one of the list");
+    assert_eq!(
+        delimiter("time;a,b\n1581552000;1,5\n"),
+        b';',
+        "of delimiters with equal counts, the first of `DELIMITERS` is chosen"
+    );
 }
 
 #[test]
@@ -212,7 +216,7 @@ fn files_that_would_be_misread_are_refused() {
 }
 
 #[test]
-fn a_given_name_applies_only_to_values_without_one() {
+fn a_given_name_applies_only_to_values_without_a_name() {
     let base = [(NAME, "temp"), ("job", "j")];
     for (file, expect) in [
         ("time,value\n1,2\n", Ok(&["temp{job=\"j\"} 1000000000 F64(2.0)"][..])),
@@ -344,7 +348,7 @@ proptest! {
             prop_assert!(block.broken.len() as u64 <= block.rows);
             let whole = csv.whole(&bytes);
             prop_assert!(whole <= bytes.len());
-            // The number of rows is the same if the block is cut at the returned length.
+            // The number of rows is the same if the block is cut at the length that `whole` returns.
             let (front, back) = bytes.split_at(whole);
             let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
             prop_assert_eq!(parts, block.rows);

@@ -136,7 +136,7 @@ fn errors_name_column_and_option() {
 }
 
 #[test]
-fn a_given_name_applies_only_to_values_without_one() {
+fn a_given_name_applies_only_to_values_without_a_name() {
     let names = |file: &[u8], given: &Given| {
         let base = vec![(NAME.to_owned(), "temp".to_owned())];
         let open = Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, base);
