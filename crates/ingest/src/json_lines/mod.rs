@@ -311,6 +311,9 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
             }
             Ok(())
         })?;
+        if times.next().is_some() {
+            return Err(Fault { at: nanoseconds.at(), reason: "nanoseconds do not fit the times".into() });
+        }
     }
     let at = timestamps.at();
     let late = |_| Fault { at, reason: "time is outside the years 1677 to 2262".into() };
@@ -397,9 +400,11 @@ fn bodies(mut entries: Cursor<'_>) -> Result<Vec<Body>, Fault> {
             out.push(body(&cursor.string()?, at)?);
             return Ok(());
         }
-        let mut bytes = None;
-        cursor.object(|cursor, _| {
-            bytes = from_hex(&cursor.string()?);
+        let (mut bytes, mut members) = (None, 0);
+        cursor.object(|cursor, name| {
+            members += 1;
+            let text = cursor.string()?;
+            bytes = if name == "hex" && members == 1 { from_hex(&text) } else { None };
             Ok(())
         })?;
         match bytes.filter(|bytes| bytes.len() <= ENTRY_BYTES_MAX) {
