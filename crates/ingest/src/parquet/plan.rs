@@ -185,7 +185,7 @@ impl Names<'_> {
     }
 
     /// The remaining columns, without the row numbers that pandas writes. For a wide file, only columns of texts, bytes and
-    /// UUIDs.
+    /// UUIDs. Adds the names of unsuitable columns to `ignored`.
     fn labels(&mut self, time: usize, shape: &Shape) -> Vec<(usize, String)> {
         let mut out = Vec::new();
         let mut named = false;

@@ -210,7 +210,7 @@ fn written_files_read_back_bit_for_bit() {
     assert_eq!(block.broken, vec![]);
     for ((labels, samples), read) in series.iter().zip(&block.batch.samples) {
         assert_eq!(labels, &read.labels);
-        // The text of a NaN does not show its bits, so the bits of the first sample are compared, too.
+        // The first sample is a NaN. Its text does not show its bits, so the bits are compared, too.
         assert_eq!(format!("{samples:?}"), format!("{:?}", read.samples));
         let bits = |list: &[Sample]| list.first().map(|sample| sample.value.as_f64().to_bits());
         assert_eq!(bits(samples), bits(&read.samples));
