@@ -88,7 +88,7 @@ fn errors_name_position_and_value() {
     }
     for entry in [r#"{"foo":"00ff"}"#, r#"{"hex":"00","hex":"ff"}"#, r#"{"hex":"0"}"#, "{}"] {
         let line = format!(r#"{{"metric":{{"__name__":"n"}},"entries":[{entry}],"timestamps":[1]}}"#);
-        fails(&line, "byte 40: bytes of an entry are not {\"hex\":\"00ff\"}, or are over 1 MiB");
+        fails(&line, "byte 39: bytes of an entry are not {\"hex\":\"00ff\"}, or are over 1 MiB");
     }
     fails(&format!("{{\"a\":{}", "[".repeat(100)), "byte 6: label \"a\" is not a text");
     fails(&format!("{{\"values\":{}", "[".repeat(100)), "byte 44: more than 32 levels");
