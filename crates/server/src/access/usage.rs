@@ -160,7 +160,7 @@ mod tests {
             let now = start + n * NS * 3 / 20;
             (usage.wait_seconds(&limits, now) > 0).then_some(now)
         });
-        assert_eq!(waits.last(), Some(start + 16 * NS * 3 / 20), "25 records take 2.5 s, 17 calls");
+        assert_eq!(waits.last(), Some(start + 17 * NS * 3 / 20), "25 records take 2.5 s, 17 calls");
     }
 
     #[test]
