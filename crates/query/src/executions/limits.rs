@@ -60,8 +60,8 @@ impl fmt::Display for Incomplete {
         match self {
             Self::Parts { omitted, limit } => write!(
                 f,
-                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for another one: \
-                 times of calls that continue in another part may be too short"
+                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for their next or \
+                 previous part: times of calls that continue in another part may be too short"
             ),
             Self::Causes { omitted, limit } => write!(
                 f,
