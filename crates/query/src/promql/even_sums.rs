@@ -15,8 +15,7 @@ use super::fold::LANES;
 /// Number of samples up to which the sums of the multiples are exact. The times of a block have 10 bits, a lane adds 2^8
 /// products, and all lanes together add 2^10 products.
 const BLOCK: usize = 1024;
-/// Bits of the multiples without the sign. The sum of their products with a block's times is less than 2^(31 + 10 +
-/// 10).
+/// Bits of the multiples without the sign. The sum of their products with a block's times is less than 2^51 = 2^(31 + 10 + 10).
 const BITS: i32 = 31;
 
 /// The smallest and the largest value; NaN is ignored.

@@ -168,7 +168,7 @@ impl Plan {
         let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
         let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {
             Some((source, other)) => {
-                // The selectors share one read, which may use summaries only if both have the same windows.
+                // Both selectors share one read. The read may use summaries only if both have the same windows.
                 other.windows = other.windows.filter(|others| Some(*others) == windows);
                 source
             }
@@ -213,7 +213,7 @@ impl Plan {
     }
 }
 
-/// The multiples of `step` from the start of the first window that `grid` reads (exclusive) to the end of the last one. A
+/// The multiples of `step` from the start of the first window that `grid` reads (exclusive) to the end of the last window. A
 /// window is `range` ns long.
 fn subquery_grid(
     reference: &Reference,
