@@ -48,8 +48,8 @@ impl Extremes {
     }
 
     /// The number that is subtracted from all values before they are summed. If all values have the same sign and none is more
-    /// than twice as far from 0 as another, it is the smallest value, and the differences are exact (P. H. Sterbenz,
-    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise it is 0.
+    /// than twice as far from 0 as another, the number is the smallest value, and the differences are exact (P. H. Sterbenz,
+    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise the number is 0.
     fn pivot(self) -> f64 {
         let Self { least, largest } = self;
         let is_narrow = (least > 0.0 && largest <= 2.0 * least) || (largest < 0.0 && least >= 2.0 * largest);

@@ -24,9 +24,9 @@ const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 /// less than 2^-39 of the sum.
 const SCATTER_PLAIN_MIN: f64 = 1.0 / 65_536.0;
 
-/// First and second moments of times and values. Values are summed as differences from one number (the pivot), which is one of
-/// the values, or 0 if evenly spaced values differ widely. Therefore all digits of the differences are kept, also of large
-/// values.
+/// First and second moments of times and values. Values are summed as differences from one number, the pivot. The pivot is one of
+/// the values, or 0 if the times are evenly spaced and the values differ widely. Therefore all digits of the differences are
+/// kept, also of large values.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,

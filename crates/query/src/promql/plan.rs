@@ -182,8 +182,8 @@ impl Plan {
     }
 
     /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps. For a range query,
-    /// windows before and after the grid that overlap those of the grid are included. So whether a step reads samples or a
-    /// summary does not depend on the other steps of the query.
+    /// the result also has the windows of earlier and later steps, as far as they overlap windows of the grid. So whether a step
+    /// reads samples or a summary does not depend on the other steps of the query.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);
