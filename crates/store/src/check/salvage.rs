@@ -18,13 +18,10 @@ use crate::group::row::series_row;
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
-use crate::keys::{
-    CLOCK, FLUSHED, IDENTITY, JOURNALS, Journals as JournalList, SEQUENCE, STORE, STORED, clock_row,
-    flushed_row, identity_row, sequence_row, stored_row,
-};
+use crate::keys::{Journals as JournalList, clock_row, flushed_row, identity_row, sequence_row, stored_row};
 use crate::kinds::of_kind_mut;
 use crate::memtable::OpenSeries;
-use crate::recover::draw_id;
+use crate::options::draw_id;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
@@ -92,6 +89,7 @@ impl Salvage {
     }
 }
 
+<<<<<<< HEAD
 /// The last generation that is flushed in the copy. The chunks of an interrupted flush are all that is left of a generation
 /// without a journal, so the generation counts as flushed, and readers get its chunks. The `journals` of earlier generations must
 /// be flushed before.
@@ -114,6 +112,8 @@ pub fn is_derived(row: &Row) -> bool {
     is_fact && derived.contains(&&*row.clustering)
 }
 
+=======
+>>>>>>> main
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,
