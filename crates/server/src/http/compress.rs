@@ -1,4 +1,5 @@
-//! Compresses responses with gzip if the client accepts gzip. Only large texts and streams of text are compressed.
+//! Compresses responses with gzip if the client accepts gzip. Only texts of at least `BYTES_MIN` and streams of text are
+//! compressed.
 
 use std::io::Write;
 
@@ -38,7 +39,7 @@ pub async fn compress(response: Response) -> Response {
         Ok(whole) => whole.to_bytes(),
         Err(e) => return ApiError::internal(format!("answer cannot be read: {e}")).into_response(),
     };
-    // Compressing tens of megabytes would block other requests.
+    // Compressing tens of megabytes on a thread of the async runtime would block other requests.
     let bytes = match tokio::task::spawn_blocking(move || gzip(&plain)).await {
         Ok(Ok(bytes)) => bytes,
         _ => return ApiError::internal("answer cannot be compressed").into_response(),

@@ -129,7 +129,7 @@ struct Records<R> {
     batch: Batch,
     /// Samples of series that the store knows, without labels.
     known: KnownSamples,
-    /// The spelling of each sample series of the batch, or nothing.
+    /// The spelling of each sample series of the batch. Empty if the decoder did not ask the store for known series.
     spellings: Vec<Spelling>,
     runs: Runs,
     rejects: Rejects<R>,
@@ -198,7 +198,7 @@ async fn keep<R: Display>(
     metrics.records_refused.with([protocol]).add(refused.records.iter().sum::<usize>() as u64);
     received.without(&refused).add_to(metrics);
     if !learned.is_empty() {
-        // A body may have a million new series.
+        // A body may have a million new series, and learning them takes long.
         let work = move || writer.learn(&learned);
         tokio::task::spawn_blocking(work)
             .await
