@@ -72,7 +72,7 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
             if is_let_in { (request, None) } else { admission::admitted(app, route, request).await? };
         let response = next.run(request).await;
         let share = app.answers.share(&response)?;
-        let response = if gzip { compress::compress(response).await } else { response };
+        let response = compress::compress(response, gzip).await;
         // Clients that do not read their responses must not take the permits of other requests.
         drop(place);
         Ok(hold(response, share))

@@ -138,7 +138,7 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     let warnings = warnings(&damages, &notes);
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-        return Ok((content_type, comments(warnings) + &graph.to_dot()).into_response());
+        return away(move || (content_type, comments(warnings) + &graph.to_dot()).into_response()).await;
     }
     away(move || Json(damage::told(answer::graph(&graph), warnings)).into_response()).await
 }
