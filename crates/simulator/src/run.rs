@@ -1,4 +1,4 @@
-//! Runs many seeds, and counts.
+//! Runs many seeds, and counts what happens in them: crashes, records, damages, failures.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -27,8 +27,9 @@ pub struct Totals {
     pub stops: u64,
     pub acknowledged_frames: u64,
     pub acknowledged_records: u64,
-    /// Connections of agents to the recorder, and those that ended before all frames were acknowledged.
+    /// Connections of agents to the recorder.
     pub connections: u64,
+    /// Connections that ended before all frames were acknowledged.
     pub cut_connections: u64,
     /// Frames that were stored, but whose ACK did not reach the agent.
     pub found_frames: u64,

@@ -10,7 +10,7 @@ use crate::disk::Faults;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// All agents record frames, and send what is not acknowledged.
+    /// All agents record frames, and send the frames that are not acknowledged.
     Send,
     /// One agent sends other records with the number of its last acknowledged frame.
     Repeat,
