@@ -320,7 +320,7 @@ mod tests {
         let begun = seat.begin();
         assert!(!leaves(&seat));
         drop(begun);
-        // There is one connection too many, so the next one asks both.
+        // There is one connection over the limit, so the next admission asks both.
         let newest = enter(&room).unwrap();
         assert!(leaves(&seat) && leaves(&newer) && !leaves(&newest));
     }

@@ -1,4 +1,4 @@
-//! Connections of agents to the recorder, on a network that delays, cuts and loses bytes.
+//! Connections of agents to the recorder, on a network that delays and loses bytes, and cuts connections.
 //!
 //! The recorder is the listener of the server (`tacho_server::listen`): frames, sessions, acknowledgements. An agent opens
 //! a connection for each round of frames and keeps each frame until its ACK (`docs/format/wire.md`). The network cuts some

@@ -12,7 +12,7 @@ pub struct Plan {
     pub seeds: u64,
     /// No seed starts after this time.
     pub time: Duration,
-    /// Whether each operation is printed.
+    /// Whether each operation of the disk is logged.
     pub trace: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Totals {
     pub ended_processes: u64,
     /// Crashes while a store was opened.
     pub during_open: u64,
-    /// Stops of the process in order.
+    /// Orderly stops of the process.
     pub stops: u64,
     pub acknowledged_frames: u64,
     pub acknowledged_records: u64,

@@ -16,8 +16,8 @@ use tacho_store::{Error, ErrorKind, Result};
 
 /// Memory limit of a compiled pattern, because patterns may be hostile.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Limit on the states of a pattern times the bytes of a text for a search with the `regex` crate. Such a search takes at most
-/// half a second.
+/// The `regex` crate searches if the number of states of the pattern times the bytes of the text is at most this number. Such a
+/// search takes at most half a second.
 const STEPS_MAX: usize = 50_000_000;
 /// The DFA stops when its memory for states has been full this many times and it needs more than one new state per
 /// [`BYTES_PER_STATE_MIN`] bytes of text.
