@@ -28,7 +28,7 @@ const PUT_BYTES: usize = 8 << 20;
 pub struct Repaired {
     /// The same findings as from a check.
     pub findings: Findings,
-    /// Numbers of series with a row in the new directory: series of samples, of entries, of calls. Series that are only in
+    /// Numbers of series with a row in the new directory: series of samples, of entries, of executions. Series that are only in
     /// journals are not counted.
     pub series: [usize; 3],
     pub rows: u64,
@@ -99,7 +99,7 @@ fn begin(into: &Path) -> Result<()> {
     write().map_err(|e| Error::io("write", &path, e))
 }
 
-/// Flushes the directory, then removes the file `INCOMPLETE`.
+/// Syncs the directory, then removes the file `INCOMPLETE`.
 fn finish(into: &Path) -> Result<()> {
     let path = into.join(INCOMPLETE);
     let done = || {
@@ -130,8 +130,8 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
     Ok(())
 }
 
-/// If tokens were in use, notes this in the new directory. Otherwise its server would admit every client. Returns whether
-/// tokens were in use and the new directory lacks them.
+/// If tokens were in use, notes this in the new directory. Without this note, and without a file of tokens, a server of the new
+/// directory would admit every client. Returns whether tokens were in use and the new directory lacks them.
 fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
     if !access::file::is_used(data) {
         return Ok(false);

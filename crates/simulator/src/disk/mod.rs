@@ -50,7 +50,7 @@ struct State {
 }
 
 /// Limit on the operations of one seed, including reads. The limit ends a seed with a task that never rests. The paused clock
-/// does not advance then, so the limit on time is never reached.
+/// does not advance then, so `SIMULATED_TIME_MAX` in `run.rs` is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every change of the disk after the machine has stopped.
@@ -108,6 +108,7 @@ impl SimulatedDisk {
         state.operations + state.reads > OPERATIONS_MAX
     }
 
+    /// Waits until the machine stops.
     pub async fn stop(&self) {
         let mut stopped = self.state().stopped.subscribe();
         let _ = stopped.wait_for(|stopped| *stopped).await;
@@ -263,7 +264,7 @@ impl State {
         self.files.get_mut(&id).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// A change of names: takes effect, fails, or the machine stops before or after it.
+    /// Changes names. The change takes effect or fails, or the machine stops before or after the change.
     fn change(
         &mut self,
         what: &'static str,
