@@ -4,6 +4,7 @@
 //! a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until all data is on
 //! disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -39,13 +40,20 @@ pub struct Repaired {
     pub lacks_tokens: bool,
 }
 
+/// Also reads the files in `accepted` if they seem to be of another store.
+///
 /// # Errors
 /// `Locked` when a server uses `data`. `Invalid` when `into` is not empty, or `data` is the unfinished result of a repair.
 /// `Version` when a newer version wrote `data`. `Io`, and other errors of the driver. If the copy has begun, an error leaves
 /// `into` marked as incomplete.
-pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<Repaired> {
+pub async fn repair(
+    data: &Path,
+    into: &Path,
+    accepted: &BTreeSet<String>,
+    progress: Progress<'_>,
+) -> Result<Repaired> {
     let _shared = DirectoryLock::share(data)?;
-    let mut source = Source::open(data, Depth::Whole).await?;
+    let mut source = Source::open_accepting(data, Depth::Whole, accepted).await?;
     begin(into)?;
     let lock = DirectoryLock::acquire(into)?;
     let url = format!("embedded:{}", into.join("chunks").display());

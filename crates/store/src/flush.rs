@@ -320,10 +320,15 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         tracing::error!(%error, wait_ms, "flush failed, records stay in the journal");
         flusher.counters.flush_failures.add(1);
+        let is_full = error.kind() == ErrorKind::StorageFull;
         flusher.progress.send_modify(|progress| {
             progress.failures += 1;
             progress.last_failure = Some(error);
         });
+        if is_full {
+            // A deletion that waits for this flush may be the only way to free space.
+            flusher.inbox.wake();
+        }
         tokio::time::sleep(wait).await;
     }
 }

@@ -406,6 +406,10 @@ impl Disk for SimulatedDisk {
         state.change("reserve", path, |names| names.set(path, Node::File(id)))
     }
 
+    fn is_reserved(&self, path: &Path, bytes: u64) -> bool {
+        self.length(path).is_ok_and(|found| found == bytes)
+    }
+
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let id = self.state().names.file(path)?;
         Ok(Arc::new(Reader { disk: self.clone(), id }))
