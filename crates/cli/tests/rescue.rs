@@ -1,4 +1,4 @@
-//! Follows the remedies of `tacho check`, of a refused start and of `tacho repair`. Files of another store are left out unless
+//! Follows the remedies of `tacho check`, of a refused start and of `tacho repair`. Files of another store are skipped unless
 //! the user names them. All records that a repair saves are visible at once.
 
 #[path = "support/checked.rs"]
