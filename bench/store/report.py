@@ -52,14 +52,14 @@ def _experiment(experiment: dict) -> str:
     if experiment["loads"] and experiment["queries"]:
         parts.append(_queries(experiment))
     parts.append(beside(experiment))
-    left_out = [f"- {TITLES[name]}: {reason}" for name, reason in experiment["left_out"].items()]
+    not_measured = [f"- {TITLES[name]}: {reason}" for name, reason in experiment["not_measured"].items()]
     wrong = [
         f"- **wrong**: {TITLES[name]}, {group}: {cost['wrong']} of {len(cost['latencies_ms'])}; {cost['faults'][0]}"
         for group, row in experiment["queries"].items()
         for name, cost in row.items()
         if cost["wrong"]
     ]
-    parts.append("\n".join(left_out + wrong + _rounded(experiment)))
+    parts.append("\n".join(not_measured + wrong + _rounded(experiment)))
     return "\n\n".join(part for part in parts if part)
 
 

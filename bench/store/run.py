@@ -91,7 +91,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
         "series": dataset.series,
         "loads": {},
         "turns": {},
-        "left_out": {},
+        "not_measured": {},
         "wires": {},
         "chronix": None,
         "queries": {},
@@ -102,7 +102,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
             try:
                 system = kind(options.cache, runs / experiment.work / kind.name, dataset)
             except NotOffered as reason:
-                outcome["left_out"][kind.name] = str(reason)
+                outcome["not_measured"][kind.name] = str(reason)
                 continue
             systems.append(system)
             outcome["wires"][kind.name] = system.wire
@@ -130,7 +130,7 @@ def _load(system: System, outcome: dict) -> bool:
     try:
         cost = load(system)
     except (OSError, HttpError, RuntimeError) as failure:
-        outcome["left_out"][system.name] = f"failed: {failure}"
+        outcome["not_measured"][system.name] = f"failed: {failure}"
         print(f"  {system.title}: failed: {failure}", flush=True)
         system.stop()
         return False
@@ -144,7 +144,7 @@ def _load(system: System, outcome: dict) -> bool:
 
 def _has_faults(result: dict) -> bool:
     return any(
-        text.startswith("failed") for experiment in result["experiments"] for text in experiment["left_out"].values()
+        text.startswith("failed") for experiment in result["experiments"] for text in experiment["not_measured"].values()
     ) or any(
         cost["wrong"]
         for experiment in result["experiments"]

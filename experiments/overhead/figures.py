@@ -89,7 +89,7 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
         "calls_made": made,
         "calls_arrived": calls,
         "loss_share": max(0, made - calls) / made if counts else None,
-        "told_left_out_share": max(arrived["left_out"], said["left_out"], 0) / made,
+        "told_dropped_share": max(arrived["dropped"], said["dropped"], 0) / made,
         "sink_bytes": arrived["bytes"] * cell.workload.depth / calls if counts and calls and arrived["bytes"] else None,
         "disk_bytes": arrived["disk_bytes"] * cell.workload.depth / calls if counts and calls else None,
         "receiver_cpu_us": arrived["cpu_seconds"] * 1e6 / said["traces"] if arrived["cpu_seconds"] else None,
@@ -113,8 +113,8 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
         texts.append(f"the sink could not continue reading: {arrived['fault']}")
     if found["loss_share"] is not None and found["loss_share"] > LOSS_MAX:
         texts.append(f"lost {found['loss_share'] * 100:.3g} % of the calls")
-    elif cell.setup.takes is Takes.NOBODY and found["told_left_out_share"] > LOSS_MAX:
-        texts.append(f"dropped {found['told_left_out_share'] * 100:.3g} % of the calls")
+    elif cell.setup.takes is Takes.NOBODY and found["told_dropped_share"] > LOSS_MAX:
+        texts.append(f"dropped {found['told_dropped_share'] * 100:.3g} % of the calls")
     if arrived["calls"] is not None and arrived["calls"] > found["calls_made"] + CALLS_BESIDE_MAX * cell.workload.threads:
         texts.append(f"{arrived['calls'] - found['calls_made']} more calls arrived than were made")
     if cell.setup.switches and not arrived["switched"]:

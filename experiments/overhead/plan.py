@@ -27,7 +27,7 @@ class Size:
     seconds: float
     depths: tuple[int, ...]
     method_us: tuple[float, ...]
-    left_out: tuple[str, ...]
+    omitted: tuple[str, ...]
 
 
 SHORT = Size(3, 2, 5.0, (1, 10, 50, 100), (0.0, 10.0, 100.0), ("kieker-aspectj-file",))
@@ -37,7 +37,7 @@ FULL = Size(10, 10, 20.0, (1, 2, 5, 10, 20, 50, 100), (0.0, 1.0, 2.0, 5.0, 10.0,
 def plan(
     full: bool, names: Iterable[str], only: Iterable[str], forks: int | None, seconds: float | None
 ) -> list[Experiment]:
-    """The experiments to run. An experiment in which only `none` would be measured is left out."""
+    """The experiments to run. An experiment in which only `none` would be measured is omitted."""
     size = FULL if full else SHORT
     if seconds:
         size = replace(size, seconds=seconds)
@@ -71,7 +71,7 @@ def estimate_seconds(experiments: Iterable[Experiment]) -> float:
 
 def _configurations(size: Size) -> Experiment:
     setups = (setup.name for framework in FRAMEWORKS for setup in framework.setups)
-    cells = _cells((name for name in setups if name not in size.left_out), [_base(size)])
+    cells = _cells((name for name in setups if name not in size.omitted), [_base(size)])
     return Experiment("configurations", "Response time by configuration", size.forks, cells)
 
 

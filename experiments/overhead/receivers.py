@@ -31,7 +31,7 @@ class Arrived:
 
     calls: int | None = None
     bytes: int = 0
-    left_out: int = 0
+    dropped: int = 0
     """Calls that the agent reported as dropped."""
     switched: int = 0
     """Methods that the agent reported as switched off or aggregated."""
@@ -187,7 +187,7 @@ def _said(text: str, is_file: bool) -> Arrived:
     return Arrived(
         calls=found["calls"],
         bytes=found["bytes"],
-        left_out=found["left_out"],
+        dropped=found["dropped"],
         switched=found["switched"],
         # The CPU time for counting files is not part of the overhead.
         cpu_seconds=0.0 if is_file else found["cpu_ns"] / 1e9,

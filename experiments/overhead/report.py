@@ -28,7 +28,7 @@ def _head(result: dict) -> str:
         f"{host['processor']}, {host['cores']} cores, {host['memory_bytes'] / 2**30:.0f} GiB, {host['system']}; "
         f"{result['java']}.  ",
         f"{versions}.",
-        *(f"Not measured: {name}: {reason}." for name, reason in result["left_out"].items()),
+        *(f"Not measured: {name}: {reason}." for name, reason in result["not_measured"].items()),
     ]
     return "\n".join(lines + _disturbed(result))
 

@@ -115,7 +115,7 @@ fn crates(metadata: &Value) -> Result<Vec<Package>, String> {
     Ok(seen.iter().filter_map(package).collect())
 }
 
-/// Leaves out packages that are only for development.
+/// Skips packages that are only for development.
 fn npm(file: &str, lock: &Value) -> Result<Vec<Package>, String> {
     let packages = lock.get("packages").and_then(Value::as_object);
     let packages = packages.ok_or_else(|| format!("{file}: packages are missing"))?;

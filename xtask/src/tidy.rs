@@ -3,10 +3,13 @@
 //! Each rule is one file in `tidy/` with a function `check(&Tree) -> Vec<Finding>`, and one line in [`RULES`].
 
 mod banned;
+mod circles;
 mod constants;
 mod generated;
+mod layers;
 mod links;
 mod paths;
+mod profile;
 mod sizes;
 pub mod tree;
 mod words;
@@ -22,7 +25,7 @@ pub struct Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, Rule); 10] = [
     ("sizes", sizes::check),
     ("banned", banned::check),
     ("links", links::check),
@@ -30,6 +33,9 @@ const RULES: [(&str, Rule); 7] = [
     ("constants", constants::check),
     ("words", words::check),
     ("generated", generated::check),
+    ("profile", profile::check),
+    ("layers", layers::check),
+    ("circles", circles::check),
 ];
 
 /// Fails if there is any finding.

@@ -178,7 +178,7 @@ def start(**settings: Any) -> bool:
         for warning in warnings:
             log.say(warning)
         if not values.enabled:
-            log.say("switched off by the setting enabled")
+            log.say("switched off: the setting enabled is false")
             return False
         try:
             agent = Agent(values, log)

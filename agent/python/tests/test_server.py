@@ -193,18 +193,18 @@ class Board:
     @staticmethod
     def fixed(): return 2
     def __len__(self): return 3
-    def left_out(self): pass
+    def skipped(self): pass
 async def later(): pass
 def fails(): raise KeyError
 if __name__ == "__main__":
     import asyncio, pickle
-    board = Board(); board.size; board.size = 2; board.fixed(); len(board); board.left_out(); cached(1); cached(1)
+    board = Board(); board.size; board.size = 2; board.fixed(); len(board); board.skipped(); cached(1); cached(1)
     asyncio.run(later())
     assert pickle.loads(pickle.dumps(fails)) is fails
     try: fails()
     except KeyError as e: assert e.__traceback__.tb_next.tb_next.tb_lineno == 15, e.__traceback__.tb_next.tb_next.tb_lineno
 """
-        self.run_program(source, "-m", "tachograph", "run", include="app.*", exclude="app.Board.left_out")
+        self.run_program(source, "-m", "tachograph", "run", include="app.*", exclude="app.Board.skipped")
         names = {"Board.size": 2, "Board.fixed": 1, "cached": 1, "later": 1, "fails": 1}
         self.assertEqual(self.server.counts(self.service), {f"app.{name}": count for name, count in names.items()})
 
@@ -371,7 +371,7 @@ for _ in range(1000): f()
         source = "import tachograph, threading\nprint(tachograph.start(), threading.active_count())\n"
         out, err = self.run_program(source, enabled="false")
         self.assertEqual(out, "False 1\n")
-        self.assertIn("switched off by the setting enabled", err)
+        self.assertIn("switched off: the setting enabled is false", err)
 
     def test_a_daemon_thread_at_work_does_not_disturb_the_end_of_the_program(self) -> None:
         out, err = self.run_program(

@@ -1,18 +1,18 @@
 //! Finds the Java programs on this machine and loads an agent into one of them.
 //!
-//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to a JVM, `turn.rs`
+//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to a JVM, `load_lock.rs`
 //! serializes attaching. The crate starts no Java process and needs no JDK. It supports Linux and HotSpot only.
 
 mod fault;
 mod load;
+mod load_lock;
 mod perf_data;
 mod process;
-mod turn;
 
 pub use fault::Fault;
 pub use load::load;
+pub use load_lock::Turn;
 pub use process::{Process, is_same_file};
-pub use turn::Turn;
 
 use fault::JAVA_LEAST;
 use perf_data::PerfData;
@@ -31,7 +31,7 @@ pub struct Jvm {
     /// For example `17.0.15`. `None` when unknown.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// According to the performance data, or else the options of the JVM.
+    /// Whether the JVM rejects attaching, according to its performance data, or else its options.
     is_disabled: bool,
 }
 
@@ -100,7 +100,7 @@ impl Jvm {
         }
     }
 
-    /// Unlike `has_agent`, the present state.
+    /// Whether the agent runs now. `has_agent` has the state at the time when this JVM was found.
     pub fn runs_agent(&self) -> bool {
         self.process.has_thread(AGENT_THREAD)
     }

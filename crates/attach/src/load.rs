@@ -113,7 +113,7 @@ fn check_response(answer: &str) -> Result<(), String> {
 }
 
 fn on_one_line(text: &str) -> String {
-    // The text may be an exception of the JVM. Its stack trace is left out.
+    // The text may be an exception of the JVM. Its stack trace is omitted.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
     let mut line = printable(&lines.collect::<Vec<_>>().join("; "));
     if let Some((end, _)) = line.char_indices().find(|(at, _)| *at >= SAID_BYTES_MAX) {

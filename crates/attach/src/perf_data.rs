@@ -1,6 +1,6 @@
 //! Parses the performance data of a JVM, the file `/tmp/hsperfdata_USER/PID`.
 //!
-//! The format is version 2 of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK. The names are defined in
+//! The format is version 2 of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK. The names of the entries are defined in
 //! `services/runtimeService.cpp` and `runtime/statSampler.cpp` there.
 //!
 //! ```text

@@ -44,9 +44,9 @@ pub struct Created {
 /// - `Unavailable` if the place cannot be reached or its lock was lost.
 /// - The error of `work.check`.
 ///
-/// After an error the record was not written, or may not be durable.
+/// After an error, the record is absent or may not be durable.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
-    // Fails if the place has other files. This is checked before locking, because the lock creates a file.
+    // Fails if the place has other files. The lock is taken later, because it creates a file and a refused place must not change.
     repository.is_begun()?;
     let _lock = repository.lock(Lock::Exclusive)?;
     repository.prepare()?;

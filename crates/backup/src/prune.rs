@@ -8,12 +8,13 @@ use tacho_store::{Error, Result};
 use crate::record::{Id, Record};
 use crate::repository::{Lock, Repository, Work};
 
-/// Which backups to keep. A backup is kept if one of the rules keeps it.
+/// Which backups to keep. A backup is kept if at least one of the two rules keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// For each data directory, this number of its newest backups is kept.
     pub last: usize,
-    /// For each data directory, the newest backup of a day is kept, for this number of the last days (in UTC) with a backup.
+    /// Number of days (in UTC) for each data directory: the last days with a backup. The newest backup of each of these days is
+    /// kept.
     pub daily: usize,
 }
 
@@ -47,7 +48,8 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
     kept
 }
 
-/// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
+/// Removes the backups that `keep` does not keep, and all objects that no kept backup needs. With `dry_run` nothing is
+/// removed.
 ///
 /// # Errors
 /// - `Invalid` if `keep` keeps nothing or there is no repository.

@@ -16,7 +16,7 @@ use crate::repository::{Lock, Repository, Work};
 /// Suffix of the directory's name while the directory is incomplete.
 const SUFFIX: &str = ".restoring";
 
-/// A restored directory that does not have its name yet. If it is dropped, it is removed.
+/// A restored directory that does not have its name yet. A drop before [`Restored::commit`] removes the directory.
 pub struct Restored {
     directory: PathBuf,
     to: PathBuf,
@@ -151,7 +151,7 @@ impl Restored {
 impl Drop for Restored {
     fn drop(&mut self) {
         if !self.is_committed {
-            // If this fails, the next restore to this path fails, and its message has the path of this directory.
+            // If the removal fails, the next restore to this path fails with an error that names this directory.
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }

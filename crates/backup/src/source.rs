@@ -37,7 +37,7 @@ pub struct Source {
     pub offset: u64,
     /// Prevents a server from opening a directory at rest.
     _locks: Vec<DirectoryLock>,
-    /// Folders of a directory at rest without a lock file, for example after a restore.
+    /// In a directory at rest: the folders without a lock file, for example after a restore.
     unlocked: Vec<PathBuf>,
 }
 
@@ -66,7 +66,7 @@ impl Source {
             .checked()
     }
 
-    /// The names in the directory of a running server that [`Source::ignored`] describes.
+    /// The ignored names ([`Source::ignored`]) in the data directory of a running server.
     ///
     /// # Errors
     /// `Invalid` if the directory has a symbolic link that is not permitted; `Io` if it cannot be read.
@@ -183,7 +183,7 @@ fn listed(data: &Path, is_running: bool) -> Result<(Vec<SourceFile>, Vec<String>
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             match length_of_data_file(data, &name) {
                 Ok(Some(bytes)) => files.push(SourceFile { name, bytes }),
-                Ok(None) if is_left_out(&name) => {}
+                Ok(None) if is_excluded(&name) => {}
                 Ok(None) => ignored.push(name),
                 Err(_) if is_running && is_gone(&name) => {}
                 Err(error) => return Err(error),
@@ -203,7 +203,7 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     let path = data.join(name);
     let failed = |e| Error::io("read", &path, e);
     let found = std::fs::symlink_metadata(&path).map_err(failed)?;
-    if is_left_out(name) || !is_data_file(name) {
+    if is_excluded(name) || !is_data_file(name) {
         return Ok(None);
     }
     if !found.is_symlink() {
@@ -217,11 +217,11 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     }
 }
 
-/// Files and directories of a data directory that a backup leaves out on purpose.
-fn is_left_out(name: &str) -> bool {
+/// Files and directories of a data directory that a backup excludes.
+fn is_excluded(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let is_kept = name.contains("/quarantine/");
-    // A file `*.lost` permits a start without missing files. A restored directory needs its own permission.
+    // A file `*.lost` permits a server to start although a file is missing. A restored directory needs its own permission.
     !is_kept && (last.ends_with(".new") || last.ends_with(".lost"))
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
         // An older copy of the audit log would lack entries after a restore.

@@ -79,7 +79,7 @@ pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     }
 }
 
-/// Reads `N` numbers from one word. `N * width` is at most 57, because the first number may start at any bit of a byte.
+/// Reads `N` numbers from each word. `N * width` is at most 57, because the first number may start at any bit of a byte.
 fn take_groups<const N: usize>(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     let mask = (1u64 << width) - 1;
     let mut bit = 0;

@@ -21,7 +21,7 @@ pub(crate) struct Builder<'a> {
     summary: Vec<u8>,
 }
 
-/// A summary has at most the bytes of the columns divided by this number. A longer summary is left out, because the columns are
+/// A summary has at most the bytes of the columns divided by this number. A longer summary is omitted, because the columns are
 /// read almost as fast.
 const SUMMARY_SHARE: usize = 4;
 
@@ -59,7 +59,7 @@ impl<'a> Builder<'a> {
         self.filters = Some(filters);
     }
 
-    /// Adds a summary to a chunk that has filters, after all columns.
+    /// Adds the summary of a chunk with filters. The caller has added all columns before. A summary that is too long is left out.
     pub(crate) fn summary(&mut self, summary: Vec<u8>) {
         if summary.len() <= self.body.len() / SUMMARY_SHARE {
             self.summary = summary;

@@ -1,6 +1,6 @@
 //! Does a chunk hold the records that its header describes?
 //!
-//! `tacho check` and `tacho repair` use this. A repair keeps the intact columns of a damaged chunk.
+//! `tacho check` and `tacho repair` use this file. A repair keeps the intact columns of a damaged chunk.
 
 use tacho_model::{Kind, TimeRange, Timestamp, Value};
 
@@ -18,8 +18,8 @@ const SUM_ULPS: f64 = 4.0;
 /// Damaged parts of a chunk whose other parts can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The members with a damaged column, and the reasons. Empty for entries, executions and samples of version 1, where damage
-    /// of a record is an error.
+    /// The members with a damaged column, and the reasons. Empty for entries, executions and samples of version 1: for them,
+    /// [`Chunk::check`] returns an error if a record is damaged.
     pub members: Vec<(u16, Error)>,
     /// Why the filters are wrong. All records can be read.
     pub filters: Option<Error>,

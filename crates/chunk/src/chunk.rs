@@ -167,8 +167,8 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// Times of the samples of all members. Fails if the chunk holds another kind of record, if the column is damaged, or if the
-    /// times of a chunk of version 1 are not in strictly ascending order.
+    /// Times of the samples of all members. Fails if the chunk holds another kind of record, if the column of times is damaged,
+    /// or if the times of a chunk of version 1 are not in strictly ascending order.
     pub fn times(&self) -> Result<Times, Error> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
@@ -253,7 +253,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    /// Reads the prefix. Also returns the checksum of the body, if there is one. The checksum of the header is next.
+    /// Reads the prefix up to the checksum of the header. Also returns the checksum of the body, if there is one.
     fn take(reader: &mut Reader<'_>) -> Result<(Self, Option<u32>), Error> {
         let got = reader.array("magic")?;
         if got != *MAGIC {
@@ -310,7 +310,7 @@ fn check_body_bytes(header: &Header, got: usize) -> Result<(), Error> {
     check_length(header.columns().fold(front, |sum, column| sum.saturating_add(column.bytes)), got)
 }
 
-/// `bytes` begins with the summary and the columns with the operations.
+/// Decodes the summary. `bytes` begins with the bytes of the summary; those of the columns of operations follow.
 fn summary_of(header: &Header, bytes: &[u8]) -> Result<Option<CallSummary>, Error> {
     let (Some(info), Some(tables)) = (header.summary.filter(|info| info.bytes > 0), header.tables) else {
         return Ok(None);

@@ -45,7 +45,7 @@ pub struct MemberInfo {
     pub stats: Stats,
     /// Name of the codec, as in the tables of the format page.
     pub codec: &'static str,
-    /// Size in the body, bytes; 0 if the header contains all values.
+    /// Size in the body, bytes; 0 if all values are equal, because the header then contains the value.
     pub bytes: usize,
     /// The loss of the values; `None` if they are lossless.
     pub loss: Option<Loss>,
@@ -281,7 +281,7 @@ impl Header {
     fn into_group(mut self, value_type: ValueType, stats: Stats) -> Result<Self, Error> {
         let columns = std::mem::take(&mut self.columns);
         let [at, value] = columns.as_slice() else {
-            return Err(Error::limit("columns of samples", columns.len(), 2));
+            return Err(Error::value("number of columns of samples", columns.len() as u64));
         };
         for (column, role) in [(at, Role::At), (value, Role::Value)] {
             if column.role != role {

@@ -16,7 +16,7 @@ pub enum Tolerance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Method {
-    /// Straight lines through the samples.
+    /// Straight lines near the samples.
     Linear = 1,
     /// Steps: small wavelet coefficients are dropped.
     Wavelet = 2,
@@ -132,7 +132,8 @@ impl Loss {
         self.aggregation.map(|_| exact)
     }
 
-    /// Upper bound of the difference, in the unit of the values, if no decoded value has a larger absolute value than `largest`.
+    /// Upper bound of the difference between a decoded and the recorded (or aggregated) value, in the unit of the values. No
+    /// decoded value may have a larger absolute value than `largest`.
     pub fn error_max(&self, largest: f64) -> f64 {
         match self.bound {
             Tolerance::Absolute(_) => self.achieved,

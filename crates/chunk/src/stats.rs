@@ -18,8 +18,8 @@ pub struct Stats {
     pub last: Value,
 }
 
-/// Statistics of consecutive samples, in the types of PromQL. No sample is NaN, and the sum is finite, so that the statistics
-/// can replace the samples.
+/// Statistics of consecutive samples, as f64 for PromQL. No sample is NaN, and the sum is finite, so that the statistics can
+/// replace the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Time of the first sample.
@@ -176,7 +176,7 @@ fn float_stats(values: &[f64]) -> Stats {
     let has = |zero: f64| values.iter().any(|value| value.to_bits() == zero.to_bits());
     let (min, max) = match (all.min, all.max) {
         _ if all.count == 0 => (f64::NAN, f64::NAN),
-        // The total order distinguishes both zeros, but comparisons treat them as equal.
+        // The total order distinguishes both zeros, but `<` and `>` treat them as equal.
         (min, max) => (
             if min == 0.0 { if has(-0.0) { -0.0 } else { 0.0 } } else { min },
             if max == 0.0 { if has(0.0) { 0.0 } else { -0.0 } } else { max },

@@ -1,9 +1,9 @@
 //! Which settings suit these samples: values per chunk, codecs, compression, tolerance?
 //!
-//! Pure functions that encode and decode training data with a [`Candidate`], and choose by the costs, which the caller measures.
-//! The idea is the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval Technology for
-//! Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression together, based on the
-//! user's own data and queries.
+//! Pure functions that encode and decode training data with a [`Candidate`], and choose a candidate by its costs, which the
+//! caller measures. The idea is the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval
+//! Technology for Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression
+//! together, based on the user's own data and queries.
 
 use std::ops::Range;
 

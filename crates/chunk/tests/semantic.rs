@@ -147,7 +147,10 @@ fn a_tolerance_saves_space() {
             "{name}, {tolerance:?}, {}: {each:.3} bytes a value by {by}, {exact:.3} exact",
             method.name()
         );
-        assert!(each <= bytes_max, "{each} > {bytes_max}");
+        assert!(
+            each <= bytes_max,
+            "{name}, {tolerance:?}: {each} bytes a value, at most {bytes_max} are allowed"
+        );
     }
 }
 
@@ -225,7 +228,10 @@ fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() 
             assert!((a - b).abs() <= tolerance.amount() * amount);
         }
         let [exact, whole, column] = [exact, whole, column].map(|column| bytes(&column) as f64);
-        assert!((exact - column) / (exact - whole) > 0.8, "{exact}, {whole} at once, {column} in parts");
+        assert!(
+            (exact - column) / (exact - whole) > 0.8,
+            "{exact} bytes exact, {whole} changed at once, {column} changed in parts"
+        );
     }
 }
 

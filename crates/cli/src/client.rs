@@ -105,7 +105,7 @@ impl Client {
         self.send(Method::DELETE, path).await
     }
 
-    /// Like [`Self::post`]. The inner result is an error if the server already does too much of this kind (429).
+    /// Like [`Self::post`]. The inner result is an error if the server answers 429 (Too Many Requests).
     pub async fn post_or_busy(&self, path: &str) -> Result<Result<String, Failure>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -114,8 +114,8 @@ impl Client {
         }
     }
 
-    /// Like [`Self::post`]. Returns `None` on success, and the message of a refusal that a retry does not change, for example if
-    /// the object of the path is unknown, or the token is no longer accepted.
+    /// Like [`Self::post`]. Returns `None` on success. Returns the message of the server if its answer is a refusal that a retry
+    /// does not change: a status 4xx except 408 and 429, for example because the object of the path is unknown.
     pub async fn post_or_refused(&self, path: &str) -> Result<Option<String>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -316,7 +316,7 @@ impl Target {
                 "is it running? start one with `tacho serve`, or check the address in TACHO_URL"
             }
             Named::Default => {
-                "is it running? start one with `tacho serve`, or name another with --server or TACHO_URL"
+                "is it running? start one with `tacho serve`, or name another server with --server or TACHO_URL"
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Tests the token of the Java agent. A program with a token for writing is recorded. Other programs are not disturbed, and their
-//! log has the reason.
+//! Tests the token of the Java agent. A program with a token for writing is recorded. A program without such a token is not
+//! recorded and not disturbed, and its log says why.
 
 #[path = "support/java.rs"]
 mod java;

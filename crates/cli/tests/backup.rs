@@ -79,7 +79,7 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     let list = json(&["backup", "list", text(&at)]);
     let first = &list["backups"][0];
     assert_eq!(first["live"], false);
-    // The two copies of the manifest are one object.
+    // `MANIFEST` and `MANIFEST.backup` have the same bytes, so the repository has one object for both.
     let manifest = fs::metadata(data.join("chunks/MANIFEST")).unwrap().len();
     assert_eq!(first["new_bytes"].as_u64().map(|new| new + manifest), first["bytes"].as_u64());
     let id = first["id"].as_str().unwrap();
@@ -428,7 +428,7 @@ fn a_backup_that_waits_for_other_snapshots_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that prints nothing would end after the leases of the snapshots.
+    // If the command printed nothing, the read would end when the command ends, after the leases of the snapshots.
     let mut line = String::new();
     let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
     stderr.read_line(&mut line).unwrap();

@@ -1,5 +1,5 @@
-//! Tests that a backup has every record that was acknowledged before it began, exactly once. Servers and backups are killed at
-//! random moments, while an agent sends records and the server merges.
+//! Tests that a backup has every record that was acknowledged before the backup began, exactly once. Servers and backups are
+//! killed at random moments, while an agent sends records and the server merges.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -126,7 +126,7 @@ fn after_many_kills_each_backup_has_all_records_acknowledged_before_it() {
             doomed.wait().unwrap();
             let before = model.acked();
             made.push(end(begin(&data, &at, &url), before).unwrap_or_else(|e| panic!("{e}{}", server.log())));
-            // A server is killed during a backup. The backup continues with the snapshot of the server, or fails.
+            // The server is killed during a backup. The backup continues with the snapshot that the server made, or fails.
             let before = model.acked();
             let last = begin(&data, &at, &url);
             std::thread::sleep(Duration::from_millis(random.below(150)));
@@ -142,7 +142,7 @@ fn after_many_kills_each_backup_has_all_records_acknowledged_before_it() {
     }
     let live = made.iter().filter(|backup| backup.live).count();
     println!(
-        "{kills} kills, {} backups, {live} live, {cut_off} cut off, {} frames",
+        "{kills} rounds: {} backups, {live} of a running server; {cut_off} failed with their server; {} frames",
         made.len(),
         model.acked()
     );

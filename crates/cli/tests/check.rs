@@ -243,7 +243,7 @@ fn a_repair_loses_only_damaged_records() {
         );
     }
     println!(
-        "{flips} repairs: {lost_all} of {} records lost, {partly} with their exact number",
+        "{flips} repairs: {lost_all} of {} records lost; {partly} repairs state the exact number",
         flips * whole.len()
     );
 }
@@ -350,7 +350,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     assert_eq!(
         (status.code(), status.signal()),
         (None, Some(2)),
-        "it must end by SIGINT, which a shell shows as 130"
+        "the repair must end by SIGINT, which a shell shows as exit code 130"
     );
     assert!(contents(&data) == before, "{} changed", data.display());
 
@@ -488,7 +488,7 @@ fn a_file_of_tokens_that_other_users_may_change_is_reported() {
             "{stdout}"
         );
         let found = std::fs::metadata(data.join("tokens")).unwrap().permissions().mode();
-        assert_eq!(found & 0o777, mode, "the check changes nothing");
+        assert_eq!(found & 0o777, mode, "the check changed the mode of the file");
     }
 }
 

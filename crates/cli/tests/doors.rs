@@ -75,6 +75,32 @@ fn a_request_with_a_length_and_chunks_ends_its_connection() {
     assert!(names.contains("first_v") && !names.contains("second_v"), "{names}");
 }
 
+/// RFC 9112, section 3.2.
+#[test]
+fn a_request_of_http_1_1_without_host_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--allowed-hosts", "monitor.example"]);
+    let at = server.http;
+    let (here, named) = (format!("Host: {at}\r\n"), "Host: monitor.example\r\n");
+    let twice = [&*here, named].concat();
+    for path in ["/healthz", "/", "/metrics", "/api/v1/query?query=1", "/nothing"] {
+        let ask = |version: &str, headers: &str| {
+            status(&mut sent(at, &format!("GET {path} HTTP/{version}\r\n{headers}Connection: close\r\n\r\n")))
+        };
+        let expect = if path == "/nothing" { 404 } else { 200 };
+        for (version, headers, expect) in [
+            ("1.1", &*here, expect),
+            ("1.1", named, expect),
+            ("1.0", "", expect),
+            ("1.1", "", 400),
+            ("1.1", &twice, 400),
+            ("1.0", &twice, 400),
+        ] {
+            assert_eq!(ask(version, headers), expect, "{path} {version} {headers:?}");
+        }
+    }
+}
+
 #[test]
 fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     let data = tempfile::tempdir().unwrap();
@@ -193,7 +219,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
     let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
     assert_eq!(answer.status, 422, "{}", answer.text());
 
-    // Requests with costly patterns that are allowed. Other requests must be answered in the meantime.
+    // The patterns of these requests are costly, but allowed. The server must answer other requests in the meantime.
     let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
     let mut asking: Vec<TcpStream> = (0..16)
         .map(|nth| {
@@ -202,7 +228,10 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(asking.iter().any(is_waiting), "all other requests were answered before the health check");
+    assert!(
+        asking.iter().any(is_waiting),
+        "all requests with patterns were answered before the health check"
+    );
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
@@ -237,7 +266,8 @@ fn is_waiting(stream: &TcpStream) -> bool {
     waits
 }
 
-/// Each of these queries reads few values many times, and takes minutes. On a thread of the async runtime it would block others.
+/// Each of these queries reads few values many times, and takes minutes. On a thread of the async runtime, the query would block
+/// other requests.
 #[test]
 fn long_computations_of_few_values_do_not_block_others_and_end_with_their_clients() {
     let data = tempfile::tempdir().unwrap();
@@ -291,7 +321,8 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
     }
 }
 
-/// To match the patterns with 20,000 values takes seconds. The test repeats a request that ends before its client disconnects.
+/// Matching the patterns with 20,000 values takes seconds. If the server answers before the client disconnects, the test repeats
+/// the request.
 #[test]
 fn a_series_selection_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
@@ -372,7 +403,8 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // A connection counts as idle until the head of its request is read, so the server may close some for others.
+        // A connection counts as idle until the head of its request is read. So the server may close some of these connections to
+        // accept new ones.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });

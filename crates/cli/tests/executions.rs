@@ -420,7 +420,8 @@ fn commands_that_read_a_directory_do_not_change_it() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
     server.kill();
-    // The files of a process that was killed during a write: two end in a part of a record, and one is incomplete.
+    // The files of a process that was killed during a write: a segment file and the journal end in a part of a record, and the
+    // newest segment file is shorter than its header.
     let append = |path: &Path| {
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();

@@ -31,8 +31,8 @@ const KILLS: u32 = 50;
 const KILLS_MAX_FACTOR: u32 = 10;
 /// After the first of every five kills, a server is also killed while it starts.
 const LIVES_PER_KILL_AT_START: u32 = 5;
-/// A life is the time from the start of a server to its kill. After this number of lives, the following lives become twice as
-/// long if there were fewer merges than lives.
+/// A life is the time from the start of a server to its kill. After each run of this number of lives, the following lives become
+/// twice as long if the run had fewer merges than lives.
 const RUN: u32 = 10;
 /// Lives become twice as long at most six times.
 const DOUBLINGS_MAX: u32 = 6;
@@ -40,8 +40,8 @@ const DOUBLINGS_MAX: u32 = 6;
 const WINDOW: usize = 48;
 /// Number of acknowledged frames that are sent again after each reconnect.
 const REPEATED: u64 = 3;
-/// Pause of an agent between two bursts of frames, which limits the amount of data. The pause doubles with the lives, so that the
-/// amount of data per life is constant, and the server has more time to merge it.
+/// Pause of an agent after each frame of the server. The pause limits the amount of data. When the lives become twice as long,
+/// the pause does, too. A life then has the same amount of data, and the server has more time to merge the data.
 const BREATH: Duration = Duration::from_millis(2);
 
 /// An agent that sends frame after frame. After a reconnect it sends all unacknowledged frames again.
@@ -65,7 +65,7 @@ impl Sender {
         let acked = agent.welcome.acked;
         assert!(
             acked >= self.acked,
-            "session {}: frame {} was acknowledged, the last one that the server knows is {acked}",
+            "session {}: frame {} was acknowledged, but the server knows only the frames up to {acked}",
             self.session,
             self.acked
         );
@@ -139,7 +139,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         }
         kills += 1;
         if kills.is_multiple_of(RUN) {
-            // Lives become longer if the server does too little in a life, as on a busy machine.
+            // On a busy machine, the server may merge too rarely in short lives.
             doublings += u32::from(merges - merges_before_run < u64::from(RUN) && doublings < DOUBLINGS_MAX);
             merges_before_run = merges;
         }
@@ -147,7 +147,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
 
     let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
     println!(
-        "{kills} lives, the last ones {}-fold as long, {frames} frames, {} HTTP writes acknowledged",
+        "{kills} lives, the last lives {} times as long as the first, {frames} frames, {} HTTP writes acknowledged",
         1 << doublings,
         writer.acknowledged()
     );
@@ -289,7 +289,8 @@ async fn check_session(store: &Store, sender: &Sender) {
     assert!(store.entries(log, TimeRange::ALL).await.unwrap() == expect, "entries of {}", sender.session);
 }
 
-/// Span base, start, and for each event its time difference and the operation that it enters, or `failed` for a failed exit.
+/// Span base, start, and for each event: the time since the previous event, and the name of the entered operation, `failed` for a
+/// failed exit, or `None` for another exit.
 type Call = (u64, i64, Vec<(u64, Option<String>)>);
 
 async fn check_executions(store: &Store, senders: &[Sender]) {

@@ -1,6 +1,6 @@
-//! Tests requests that would need up to gigabytes of memory: compressed bodies of less than 200 kB with large records, queries,
-//! answers, and lists of rules. The server has at most 4 GB of address space. It refuses too large requests, and continues to
-//! run.
+//! Tests requests that could need gigabytes of memory. Compressed bodies of less than 200 kB have large records. Queries have
+//! large intermediate results, clients do not read large answers, imports have many frames, and lists of rules are long. The
+//! server has at most 4 GB of address space. It refuses too large requests, and continues to run.
 
 mod support;
 
@@ -99,7 +99,7 @@ fn labels_shared_by_fields_are_in_memory_once_even_after_a_restart() {
     assert_eq!(post_gzip(&server, &body).status, 204);
     let check = |server: &Server, when: &str| {
         assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
-        // A response repeats the labels for each series, so that they exceed its limit.
+        // A response repeats the labels for each series, so it would exceed the limit of 128 MiB.
         for path in ["/api/v1/series?match[]=", "/api/v1/query?time=1700000000&query="] {
             let answer = server.get(&format!("{path}{{__name__=~%22m.*%22}}"));
             assert_eq!(answer.status, 422, "{when}: {path}");
@@ -126,7 +126,7 @@ fn the_index_stays_within_its_memory_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &["--index-bytes-max", "2000000"]);
     assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
-    // The labels of each series take 6 kB, so 300 series take 2 MB. No two series have a tag value in common.
+    // The labels of each series take 6 kB, so about 300 series take 2 MB. No two series have a tag value in common.
     let labels = line("", 6, 1_000, 1);
     let series = |n| format!("s{}", labels.replace("vvvvvvvv", &format!("{n:08}")));
     let body: String = (0..1_000).map(series).collect();
@@ -304,7 +304,7 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     assert!(server.stop().success());
 }
 
-/// Each frame has about 50 bytes and 16 refused records, whose reasons take a kilobyte of memory.
+/// Each frame has about 50 bytes and 16 refused records. The reasons of these 16 refusals take a kilobyte of memory.
 #[test]
 fn concurrent_imports_of_many_frames_stay_within_the_memory_budget() {
     use tacho_ingest::wire::{ClientFrame, Hello};
@@ -374,7 +374,7 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
             let mut stream = TcpStream::connect(server.records).unwrap();
             let pairs = [("service", "shop".to_owned()), ("control", "1".to_owned())];
             let pairs = pairs.map(|(key, value)| (key.to_owned(), value)).to_vec();
-            // The first half of a session id must not be 0.
+            // `docs/format/wire.md` requires that one of the first eight bytes of a session id is not 0.
             let session = agent << 64 | 1;
             let mut hello = Vec::new();
             ClientFrame::Hello(Hello {
@@ -391,7 +391,7 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
         })
         .collect();
     for mut agent in &agents {
-        // More bytes than WELCOME has, so the list is being sent.
+        // WELCOME is shorter, so the server has begun to send the list of rules.
         agent.read_exact(&mut [0; 1_000]).unwrap();
     }
     let grown = memory(&server, "VmHWM:") - before;

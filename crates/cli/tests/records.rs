@@ -144,12 +144,12 @@ fn types_are_listed(server: &Server) {
         json!([field("customer", "text", ""), field("items", "i64", ""), field("total", "f64", "EUR")]);
     let later = json!([field("customer", "text", ""), field("total", "f64", "ct")]);
     assert_eq!(fields, [&first, &later]);
-    assert_eq!(data["left_out"], 0);
+    assert_eq!(data["refused"], 0);
     let none = server.get("/api/v1/records?name=shop_order_placed&service=other").json()["data"].clone();
     assert_eq!(none["types"], json!([]));
 }
 
-/// The units of each form of the type, and the time of its first definition, in the order of the last declarations.
+/// For each form of the type: its units, and the time of its first definition. The form that was declared last comes last.
 fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     let data = server.get("/api/v1/records").json()["data"]["types"].take();
     let units = |form: &Value| {
@@ -236,7 +236,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     assert_eq!(
         listed(&serve(data.path())),
         known,
-        "the types were not written although this is possible again"
+        "the types were not written after writing became possible again"
     );
 }
 

@@ -1,5 +1,5 @@
-//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories, mostly if the journals show what
-//! `chunks/` lacks.
+//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories. In most tests, the journals show
+//! what `chunks/` lacks.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -20,7 +20,7 @@ use tacho_drivers::embedded::Embedded;
 use tacho_model::Kind;
 use tacho_store::{Driver, Table};
 
-/// Keys of the rows of `Table::Series` for samples, one row for each group: the partition, then the clustering.
+/// Keys of the rows of `Table::Series` for samples, one row for each group. A key is the partition, then the clustering.
 fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     in_runtime(async {
@@ -77,7 +77,7 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
         "{stderr}"
     );
     assert!(found() == before, "{stderr}");
-    // A running server could remove a file during the comparison.
+    // The server is stopped before the comparison, because it could remove a file during the comparison.
     assert_eq!(Server::start(&data).stop().code(), Some(0));
     assert!(found() != before, "the start changed nothing");
 }
@@ -142,7 +142,7 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
     assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
 }
 
-/// The directory has a journal of a later generation than the first one, so records were flushed to `chunks/` before.
+/// The journal in the directory is not of the first generation. This shows that earlier generations were flushed to `chunks/`.
 #[test]
 fn a_directory_without_its_flushed_records_is_not_clean() {
     let place = tempfile::tempdir().unwrap();
@@ -194,7 +194,8 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
     }
 }
 
-/// The file ends after the row that names a journal, and before the rows of the flush that removed this journal.
+/// The segment file ends after the row that lists a journal as required, and before the rows of the flush that removed the
+/// journal.
 #[test]
 fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
     let place = tempfile::tempdir().unwrap();
@@ -324,7 +325,7 @@ fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
         let (code, stderr) = refused_start(&damaged);
         assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains(message), "{name}: {stderr}");
-        // The message about a wrong name has the remedy, and names no commands.
+        // The message about a journal with a wrong name says to rename the file, and names no commands.
         let commands: &[&str] = if kind == "file-foreign" { &[] } else { &["check", "restore", "repair"] };
         for command in commands {
             assert!(stderr.contains(&format!("tacho {command}")), "{name}: {command} in {stderr}");

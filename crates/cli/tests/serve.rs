@@ -83,7 +83,7 @@ fn a_stop_leaves_a_small_journal_to_the_next_start() {
     assert!(server.stop().success());
 }
 
-/// All files and directories below a directory: whether it is a directory, and the permissions.
+/// For each file and directory below `directory`: its path, whether it is a directory, and its permissions.
 fn modes(directory: &Path) -> Vec<(PathBuf, bool, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -118,7 +118,7 @@ fn stored_files_are_not_readable_by_other_users() {
         for (path, is_directory, mode) in &found {
             assert_eq!(*mode, if *is_directory { 0o700 } else { 0o600 }, "{}", path.display());
         }
-        // The permissions that an older version gave.
+        // Older versions gave these permissions. The next start must restrict them.
         for (path, is_directory, _) in found.iter().filter(|(path, ..)| *path != data) {
             let mode = if *is_directory { 0o755 } else { 0o644 };
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -239,7 +239,7 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     let segment = segments.find(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
     let written = std::fs::read(&segment).unwrap();
     let mut version_9 = written.clone();
-    // With an old checksum, the file would count as a damaged file of version 1.
+    // With its old checksum, the file would count as a damaged file of version 1.
     (version_9[8], version_9[20]) = (9, version_9[20] ^ 1);
     std::fs::write(&segment, version_9).unwrap();
     fails(
@@ -349,7 +349,7 @@ fn a_server_continues_when_its_log_is_not_read() {
     assert_eq!(
         server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"").status,
         204,
-        "a deletion failed, because it writes to the log"
+        "the deletion must succeed although its log line cannot be written"
     );
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop().code(), Some(0));

@@ -16,7 +16,7 @@ const DISK_BYTES: u64 = 40 << 20;
 const RESERVE_BYTES: u64 = 8 << 20;
 const DAY_S: u64 = 86_400;
 
-/// A tmpfs in its own mount namespace. Both end with the process that created them.
+/// A tmpfs in its own mount namespace. The tmpfs and the namespace end with the process `holder`.
 struct SmallDisk {
     holder: Child,
     path: PathBuf,

@@ -61,7 +61,7 @@ impl Authority {
             cert: self.directory.join(format!("{name}.cert.pem")),
             key: self.directory.join(format!("{name}.key.pem")),
         };
-        // Each file is replaced as a whole, as by tools that renew certificates.
+        // Tools that renew certificates replace each file as a whole, too.
         for (path, text) in [(&pair.key, key.serialize_pem()), (&pair.cert, signed.pem())] {
             let new = path.with_extension("new");
             fs::write(&new, text).unwrap();
@@ -192,7 +192,7 @@ fn peers_without_tls_get_an_error_in_their_protocol() {
         }
         other => panic!("{other:?}"),
     }
-    // An HTTP client on the port of the agents, without TLS and with it.
+    // An HTTP client uses the port of the agents, first without TLS and then with TLS.
     let expect = format!(
         "this port takes records of agents in the native protocol; HTTPS is served on port {}\n",
         server.http.port()
@@ -201,7 +201,7 @@ fn peers_without_tls_get_an_error_in_their_protocol() {
     assert_eq!((plain.status, plain.text()), (400, expect.clone()));
     let encrypted = fetch(server.records, &authority.file, "/metrics");
     assert!(encrypted.starts_with("HTTP/1.1 400 ") && encrypted.ends_with(&expect), "{encrypted}");
-    // A client with TLS on a port without TLS.
+    // A client with TLS uses a port without TLS.
     let unencrypted = Server::start(&place.path().join("other"));
     fails(&ask(&https(&unencrypted), &[("TACHO_TLS_CA", &authority.file)]), &["the port does not use TLS"]);
 }

@@ -97,7 +97,7 @@ fn a_server_and_a_directory_give_the_same_data() {
     assert_eq!(
         (&report["series"], &report["values"]),
         (&3.into(), &4500.into()),
-        "at least one whole group is sampled"
+        "--values 3000 must not split the group of 4,500 values"
     );
     assert!(report["section"].as_str().unwrap().contains("match = '{host=\"a\"}'"), "{report}");
     assert!(server.stop().success());

@@ -80,8 +80,8 @@ async fn measure(
     Ok(store.close().await?)
 }
 
-/// Appends one batch of each sender at a time, in the order of their times. So the times of a series ascend, as with a single
-/// writer.
+/// Appends the batches in the order of their times: always [`SENDERS`] batches concurrently, one of each sender. The times of a
+/// series ascend, as with a single writer.
 async fn append(store: &Arc<Store>, batches: Vec<Arc<Batch>>) -> Result<(), Failure> {
     for (at, some) in batches.chunks(SENDERS).enumerate() {
         let append = |(sender, batch): (usize, &Arc<Batch>)| {

@@ -36,7 +36,9 @@ impl Fjall {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
+        Err(error) => {
+            Err(Error::new(ErrorKind::Closed, "driver's task was cancelled or panicked").caused_by(error))
+        }
     }
 }
 

@@ -120,7 +120,7 @@ async fn damage_at_the_end_of_acknowledged_bytes_does_not_count_as_torn() {
     }
 }
 
-/// Content of the copied ends that were cut off.
+/// Content of the copies of torn ends in the quarantine.
 fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(bench.directory.path().join("quarantine")) else { return Vec::new() };
     entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()

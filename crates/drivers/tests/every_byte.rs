@@ -218,7 +218,10 @@ async fn end_everywhere(power_fails: bool) {
             let driver = open(&bench).await.unwrap_or_else(|e| panic!("after {operations} operations: {e}"));
             let found = rows(&driver).await;
             let allowed = &history[history.len().saturating_sub(2)..];
-            assert!(allowed.contains(&found), "after {operations} operations: {found:?}, not of {allowed:?}");
+            assert!(
+                allowed.contains(&found),
+                "after {operations} operations: {found:?} is not one of {allowed:?}"
+            );
             let Health { damaged, set_aside, .. } = driver.health();
             assert!(damaged.is_empty(), "after {operations} operations: {damaged:?}");
             assert!(power_fails || set_aside.is_empty(), "after {operations} operations: {set_aside:?}");

@@ -99,7 +99,7 @@ async fn an_end_cut_off_at_any_byte_is_reported_by_each_start() {
             let text = std::fs::read_to_string(&path).unwrap();
             let expect = format!("tachograph missing 1\nsegment 1\noffset {length}\nbytes {missing}\n");
             assert_eq!(text, expect);
-            // An operator has restored the records, and removes the note. Only an incomplete batch at the end is still reported.
+            // An operator removes the note. The driver then reports only an incomplete batch at the end of the file, if any.
             std::fs::remove_file(path).unwrap();
             let health = bench.open().await.health();
             assert_eq!(health.set_aside, [] as [&str; 0], "{place}");
@@ -318,7 +318,7 @@ async fn a_failed_write_of_an_end_record_does_not_affect_rows() {
     driver.put(vec![row(2, b"two")]).await.unwrap();
     let batch = bench.bytes() - before;
     let records = end_of(bench.directory.path()).len();
-    // The batch and its mark fit, and half of the record.
+    // There is space for the batch with its mark, and for half of the record of `END`.
     bench.disk.set_space(batch + RECORD_BYTES as u64 / 2);
     driver.put(vec![row(3, b"six")]).await.unwrap();
     assert_eq!(end_of(bench.directory.path()).len(), records + RECORD_BYTES / 2);

@@ -17,9 +17,9 @@ pub enum Error {
     /// The position in `flaw` counts the bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
-    /// The sequence number of a DATA frame is too far above the last one.
+    /// The sequence number of a DATA frame is too far above `last`, the number of the last accepted frame of the session.
     #[error(
-        "frame {seq} is too far from {last}, the last one of the session: the next may be {most} at most"
+        "frame number {seq} is too far above {last}, the last frame of the session: the next number may be at most {most}"
     )]
     Number { seq: u64, last: u64, most: u64 },
     #[error("unexpected {what}")]

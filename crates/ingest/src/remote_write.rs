@@ -82,7 +82,8 @@ pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
 pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) -> Result<Decoded, Error> {
     let message = decompress(body, bytes_max)?;
     let decoded = decode_message(&message, Known::new(&mut *finder));
-    // If a series became known in the middle of the message, its samples are in both parts, in the wrong order.
+    // If a series became known in the middle of the message, its earlier samples are in `batch` and its later samples in
+    // `known`. The store takes `known` first, so the order would be wrong.
     let is_known = finder.has_changed()
         && decoded.as_ref().is_ok_and(|decoded| {
             !decoded.known.is_empty()
@@ -90,7 +91,7 @@ pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) 
         });
     finder.release();
     if is_known {
-        // Frees this result first, because memory is reserved for only one.
+        // Frees this result first, because memory is reserved for only one result.
         drop(decoded);
         return decode_message(&message, Known::default());
     }

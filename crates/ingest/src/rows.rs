@@ -47,7 +47,7 @@ pub struct Block {
     /// Number of further rows lost to damage that is reported as one broken row.
     pub lost: u64,
     /// Number of ignored texts in columns without numbers, by name of the column.
-    pub texts_left_out: BTreeMap<String, u64>,
+    pub texts_skipped: BTreeMap<String, u64>,
     /// Number of ignored exemplars. A series cannot hold exemplars.
     pub exemplars: u64,
     /// Number of samples that represent many samples according to the file, for example averages of an hour. They are

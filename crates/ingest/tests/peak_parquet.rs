@@ -111,7 +111,7 @@ fn file(shape: &Shape) -> (Bytes, usize) {
     file.bytes()
 }
 
-/// A text of `length` bytes, but at least 3. Each `nth` below 1,000 gives another text.
+/// A text of `length` bytes, but at least 3. Two numbers `nth` below 1,000 give different texts.
 fn text_of(nth: usize, length: usize) -> Vec<u8> {
     let mut text = format!("{nth:03}").into_bytes();
     text.resize(length.max(3), b'v');

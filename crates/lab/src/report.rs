@@ -1,4 +1,4 @@
-//! The results of a run of load.
+//! The results of one run: response times and failures of its requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! One seed: agents send frames to a store, and the machine crashes again and again.
+//!
+//! This file and `run.rs`, `damage.rs` use each other: a run creates worlds, and a world returns its failure or its
+//! counts. `damage.rs` damages the disk of a world.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +100,7 @@ impl World {
             End::Broken(failure) => failure,
             End::Crash => Failure::Stuck("the machine stopped without a fault".to_owned()),
         })?;
-        crate::harm::run(self, totals).await
+        crate::damage::run(self, totals).await
     }
 
     pub fn say(&self, line: impl FnOnce() -> String) {

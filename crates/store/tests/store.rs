@@ -124,7 +124,7 @@ async fn bad_batches_are_refused_entirely() {
     check(zero.clone(), ErrorKind::Invalid, "trace id is zero").await;
     zero.executions[0].segments[0].trace.0 = 1;
     zero.executions[0].operations.pop();
-    check(zero, ErrorKind::Invalid, "operation 1 is not in the table of 1").await;
+    check(zero, ErrorKind::Invalid, "operation 1 is not in the table of 1 operations").await;
     let long = "x".repeat((1 << 20) + 1);
     check(entries("log", &[(1, &long)]), ErrorKind::Invalid, "entry of 1048577 bytes is over 1048576").await;
     store.append(entries("log", &[(1, &long[1..])]), None).await.unwrap();

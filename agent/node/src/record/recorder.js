@@ -22,8 +22,8 @@ const SPARE_PARTS_MAX = 256;
 const SPARE_BYTES_MAX = 4_096;
 
 /** Placeholder for a dropped call. Its callees are dropped, too, so that each recorded call has its caller. */
-export const LEFT_OUT = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
-LEFT_OUT.end = Infinity;
+export const DROPPED = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
+DROPPED.end = Infinity;
 
 export class Recorder {
   /**
@@ -101,9 +101,9 @@ export class Recorder {
       this.#settle(strand);
       return call;
     }
-    if (parent === LEFT_OUT) {
+    if (parent === DROPPED) {
       this.totals.callsDropped++;
-      return LEFT_OUT;
+      return DROPPED;
     }
     if (parent instanceof CountedCall) {
       return this.#enter(parent.around, operation);
@@ -140,7 +140,7 @@ export class Recorder {
   #beginStrand(trace, parent, operation, time) {
     if (this.pending >= this.pendingMax || this.outbox.isFull()) {
       this.totals.callsDropped++;
-      return LEFT_OUT;
+      return DROPPED;
     }
     const number = this.segments++;
     const strand = new Strand(number, trace ?? new Trace(number, null), parent, this.clock.skew);
@@ -183,11 +183,11 @@ export class Recorder {
    */
   #spoil(call, fault) {
     this.totals.callsDropped++;
-    if (call !== undefined && call !== LEFT_OUT) {
+    if (call !== undefined && call !== DROPPED) {
       call.strand.isBroken = true;
     }
     this.lastFault = fault;
-    return LEFT_OUT;
+    return DROPPED;
   }
 
   /** @param {Call} call @param {boolean} failed */
@@ -267,7 +267,7 @@ export class Recorder {
    * @returns {string | null} null if the call is neither recorded nor inside a recorded call
    */
   traceparent(call) {
-    if (call === undefined || call === LEFT_OUT) {
+    if (call === undefined || call === DROPPED) {
       return null;
     }
     if (call instanceof CountedCall) {

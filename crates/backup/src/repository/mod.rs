@@ -206,7 +206,7 @@ impl Repository {
     /// exclusive lock.
     ///
     /// # Errors
-    /// The same as [`Repository::is_begun`].
+    /// Those of [`Repository::is_begun`]; also `Io` or `Unavailable` if the place cannot be changed.
     pub fn prepare(&self) -> Result<()> {
         if !self.is_begun()? {
             self.put(FORMAT_FILE, format!("{{\"version\":{VERSION}}}\n").as_bytes())?;

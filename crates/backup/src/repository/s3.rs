@@ -3,7 +3,7 @@
 //! | in a directory | in a bucket |
 //! |---|---|
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
-//! | lock by the operating system | objects in `locks/`, each renewed by its process, and valid for ten minutes after that |
+//! | lock by the operating system | objects in `locks/`, each valid for ten minutes after its process last renewed it |
 //!
 //! Files of 8 MiB or more are sent in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.

@@ -9,6 +9,9 @@
 //!   400 s   without a renewal this process sends no request that changes the repository; its last one ends within 180 s
 //!   600 s   other processes may remove the lock
 //! ```
+//!
+//! This file and `s3.rs`, `s3_http.rs` use each other: a repository takes its lock in its own bucket, and no
+//! request that changes the bucket may be sent, or last, longer than the lock is valid.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::sets::{Data, Set};
 const VALUES: usize = 8_192;
 /// Number of series per chunk, as in the store's merges.
 const MEMBERS: usize = 64;
-/// Number of runs. Only the fastest counts, because other programs may delay the others.
+/// Number of runs. Only the fastest run counts, because other programs may slow down a run.
 const RUNS: usize = 3;
 
 /// The cost of a data set, encoded with a set of permitted choices.

@@ -94,7 +94,7 @@ impl Codec for Decimal {
         let integers = take_nested_part(&mut reader, part, ValueType::I64, depth)?;
         reader.end("decimal column")?;
         if exponent == 0 {
-            // Without the division, which takes most of the time of this loop. A number divided by one is itself.
+            // Skips the division by one, because divisions take most of the time of the loop below.
             return Ok(integers.into_iter().map(integer::float).collect());
         }
         #[expect(clippy::cast_precision_loss, reason = "the encoder accepts only exactly decodable integers")]

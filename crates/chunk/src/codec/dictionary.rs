@@ -10,9 +10,9 @@ use crate::bytes::{Reader, put_varint};
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
-/// Bits per number. At fast effort, a table is tried only if all earlier estimates are above this.
+/// Bits per number. With [`Effort::Fast`](crate::Effort::Fast), a table is tried only if all earlier estimates are above this.
 const PAYS_ABOVE: f64 = 2.0;
-/// Minimum number of values. Below it, a table takes more than it saves.
+/// Minimum number of values. For fewer values, a table takes more bytes than the codec saves.
 const COUNT_MIN: usize = 16;
 
 /// Distinct words in order of first appearance, and the index of each number's word. `None` if there are too many words.

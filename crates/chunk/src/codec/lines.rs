@@ -1,11 +1,12 @@
 //! Numbers on few straight lines. A line is several numbers with the same difference from the previous number, the slope.
 //!
-//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and the output
-//! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]). NaN, infinities
-//! and -0.0 are exceptions, which are stored separately.
+//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and numbers that
+//! [`crate::semantic`] has replaced by lines within a permitted error. Floats are encoded as decimal numbers
+//! ([`super::decimal`]). NaN, infinities and -0.0 are exceptions, which are stored separately.
 
 use tacho_model::ValueType;
 
+use super::except::ordinary;
 use super::{Codec, Look, Numbers, decimal, take_nested};
 use crate::Error;
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
@@ -114,10 +115,6 @@ struct Floats {
     gaps: Vec<u64>,
     /// The exceptions, as bits.
     words: Vec<u64>,
-}
-
-const fn ordinary(word: u64) -> bool {
-    f64::from_bits(word).is_finite() && word != (-0.0f64).to_bits()
 }
 
 impl Floats {

@@ -15,7 +15,7 @@ const SAMPLE: usize = 512;
 const RUNS: usize = 4;
 
 /// With [`Effort::Thorough`], a codec that searches for patterns gets a trial despite a poor estimate if the best output so
-/// far takes more bits per number than this. Such numbers may contain repetitions.
+/// far takes more bits per number than this. Columns that are so large may contain repetitions, which no estimate shows.
 const OPEN_ABOVE: f64 = 8.0;
 /// Number of values in a trial. With half as many values, the tables would be so large relative to the values that the
 /// trial would miss columns that the codec makes smaller.
@@ -41,8 +41,8 @@ impl<'a> Look<'a> {
         self.least.set(self.least.get().min(bits));
     }
 
-    /// Whether all earlier estimates exceed `bits` per number, so that another estimate may help. Always true at full
-    /// effort.
+    /// Whether all earlier estimates exceed `bits` per number, so that another estimate may help. Always true with
+    /// [`Effort::Thorough`].
     pub(super) fn leaves(&self, bits: f64) -> bool {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
     }

@@ -2,8 +2,8 @@
 //!
 //! Codecs estimate their output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates
 //! encode the column, depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain
-//! form, the plain form is kept, because it decodes fastest. Finally, the codecs of `compressed.rs` may compress the output. A
-//! new codec needs a file, a line in [`LADDER`], and a row in `docs/format/chunk.md`.
+//! form, the plain form is kept, because it decodes fastest. Finally, a requested compression (`compressed.rs`) may compress
+//! the output. A new codec needs a file, a line in [`LADDER`], and a row in `docs/format/chunk.md`.
 //!
 //! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and
 //! encodes nested columns with the ladder.
@@ -107,15 +107,15 @@ trait Codec: Sync {
     fn searches(&self) -> bool {
         false
     }
-    /// Sizes are multiplied by this factor before they are compared. With a factor above 1, a faster codec is preferred even if
-    /// its output is slightly larger.
+    /// The size of this codec's output is multiplied by this factor before it is compared with the sizes of other codecs. A slow
+    /// codec has a factor above 1, a fast codec a factor below 1.
     fn slowness(&self) -> f64 {
         1.0
     }
 }
 
-/// The codecs of numbers that an encoder may choose. Of codecs with equal estimates, the earlier, simpler codec is preferred.
-static LADDER: [&dyn Codec; 17] = [
+/// The codecs of numbers that an encoder may choose. Of codecs with equal estimates, the earlier and simpler one is preferred.
+static LADDER: [&dyn Codec; 16] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
@@ -131,19 +131,22 @@ static LADDER: [&dyn Codec; 17] = [
     &dictionary::Dictionary,
     &pco::Pco,
     &zstd::Zstd,
-    &planes::Planes,
     &plain::Plain,
 ];
 
 /// Codecs that can be read but are no longer written, because they saved too little
-/// (docs/adr/0012-codecs-that-earn-their-place.md).
-static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
+/// (docs/adr/0012-codecs-that-earn-their-place.md), each with the codec that is written instead.
+static READ_ONLY: [(&dyn Codec, &dyn Codec); 3] = [
+    (&integer::Integer, &decimal::Decimal),
+    (&planes::Planes, &zstd::Zstd),
+    (&compressed::ZSTD_NESTED, &zstd::Zstd),
+];
 
-/// Number of candidates that encode a column of the chunk at full effort before the smallest output is kept.
+/// With [`Effort::Thorough`]: number of candidates that encode a column of the chunk before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at low effort, where encoding is cheap.
+/// The same for a short column with [`Effort::Fast`]. Encoding a short column is cheap.
 const CANDIDATES_SHORT: usize = 3;
 /// Maximum number of values of a short column.
 const SHORT: usize = 512;
@@ -152,7 +155,8 @@ const PROMISE_MAX: f64 = 1.5;
 
 /// All codecs of the format: those of [`LADDER`], those that compress the output of others, and those of [`READ_ONLY`].
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
-    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec)).chain(READ_ONLY)
+    let compressed = compressed::WRITTEN.iter().map(|codec| codec as &dyn Codec);
+    LADDER.into_iter().chain(compressed).chain(READ_ONLY.into_iter().map(|(codec, _)| codec))
 }
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
@@ -164,15 +168,18 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of a codec of the ladder, or of a codec that is no longer written, because settings may still name it.
+/// The tag of a codec of [`LADDER`]. Settings may still name a codec of [`READ_ONLY`]; this returns the tag of the codec that is
+/// written instead.
 pub(crate) fn tag(name: &str) -> Option<u8> {
-    LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
+    let ladder = LADDER.into_iter().map(|codec| (codec.name(), codec));
+    let old = READ_ONLY.into_iter().map(|(codec, instead)| (codec.name(), instead));
+    ladder.chain(old).find(|(known, _)| *known == name).map(|(_, codec)| codec.tag())
 }
 
 /// Tags and names of the codecs, other than plain, that an encoder may choose if no compression is requested.
 pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     let written = LADDER.into_iter().map(|codec| (codec.tag(), codec.name()));
-    written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
+    written.filter(|(tag, _)| *tag != PLAIN)
 }
 
 /// Names of all codecs of numbers that an encoder may choose, in the order of their tags.
@@ -197,10 +204,10 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     };
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
-        // No candidate is left out before there is an output to keep: the best candidates may fail, because the column may differ
-        // from its sample.
-        let is_left_out = wanted == 0 || promised > most;
-        if is_left_out && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
+        // Excludes no candidate before there is an output to keep: the column may differ from its sample, so that the best
+        // candidates may fail.
+        let is_excluded = wanted == 0 || promised > most;
+        if is_excluded && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
             continue;
         }
         wanted = wanted.saturating_sub(1);
@@ -491,12 +498,21 @@ mod tests {
         assert_eq!(chosen(&["step"], Compression::None), "plain");
         assert_eq!(chosen(&["step"], Compression::Lz4), "lz4");
         assert_eq!(chosen(&["step"], Compression::Gzip), "gzip");
-        assert_eq!(chosen(&["step"], Compression::Zstd), "zstd-nested");
+        assert_eq!(chosen(&["step"], Compression::Zstd), "plain");
+        assert_eq!(chosen(&["zstd"], Compression::Zstd), "zstd");
         assert!(
             CodecSet::only(["lz4"]).is_none(),
-            "a set with lz4 was accepted, which is not a codec of numbers"
+            "a set with lz4 was accepted, but lz4 is not in the ladder"
         );
         assert!(CodecSet::only(["stones"]).is_none());
+    }
+
+    #[test]
+    fn the_name_of_a_read_only_codec_permits_its_replacement() {
+        for (old, instead) in [("integer", "decimal"), ("planes", "zstd"), ("zstd-nested", "zstd")] {
+            assert_eq!(CodecSet::only([old]), CodecSet::only([instead]), "{old}");
+            assert!(CodecSet::names().all(|name| name != old), "{old} is listed as a codec to choose");
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Ordered;
 
-/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this, because the floats are then
-/// probably integers or decimals, which take less space.
+/// Bits per number. If an earlier estimate is at most this, the floats are probably integers or decimals, for which other codecs
+/// take less space. With `Effort::Fast`, this codec is then not tried.
 const PAYS_ABOVE: f64 = 16.0;
 
 /// The rank of a float in the total order of IEEE 754 (5.10), as a signed integer. All bits of a negative float except the sign

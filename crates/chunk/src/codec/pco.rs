@@ -1,5 +1,5 @@
 //! Pcodec (Loncaric, Jeppesen, Zinberg, "Pcodec: Better Compression for Numerical Sequences", 2025): bins of similar
-//! numbers, and differences of an order that the codec chooses and the bytes state.
+//! numbers, and differences. The encoder chooses the order of the differences and stores it.
 
 use ::pco::data_types::Number;
 use ::pco::errors::{PcoError, PcoResult};
@@ -12,7 +12,7 @@ use crate::{Effort, Error};
 
 pub(super) struct Pco;
 
-/// Minimum number of values. Below it, the tables cost more than they save.
+/// Minimum number of values. For fewer values, the tables take more bytes than the bins save.
 const COUNT_MIN: usize = 24;
 /// For integers: minimum estimate of `ans`, bits per number. Below it, most integers are tokens of `ans` without extra bits,
 /// so bins can hardly be better.
@@ -74,7 +74,7 @@ impl Codec for Pco {
             ValueType::I64 => compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>()),
             ValueType::F64 => compress(&words.iter().map(|w| f64::from_bits(*w)).collect::<Vec<_>>()),
         };
-        // Only the fixed arguments above can cause an error. Another codec then encodes the column.
+        // Only the fixed settings in `compress` can cause an error. After an error, another codec encodes the column.
         result.ok()
     }
 

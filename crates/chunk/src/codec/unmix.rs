@@ -1,4 +1,5 @@
-//! Ids that are a mixed counter, as agents create trace and span ids. The codec undoes the mixing and encodes the counter.
+//! Ids that are mixed values of a counter ([`mix64`]): agents create trace and span ids in this way. The codec undoes the mixing
+//! and encodes the values of the counter.
 
 use tacho_model::{ValueType, mix64, unmix64};
 

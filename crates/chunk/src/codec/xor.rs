@@ -12,8 +12,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Xor;
 
-/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this, because the floats are then
-/// probably integers or decimals, which take less space.
+/// Bits per number. If an earlier estimate is at most this, the floats are probably integers or decimals, for which other codecs
+/// take less space. With `Effort::Fast`, this codec is then not tried.
 const PAYS_ABOVE: f64 = 6.0;
 
 /// Bits in which each word differs from the previous one. The first word is compared with 0.

@@ -1,5 +1,5 @@
-//! How are attributes stored? Many segments have attributes with the same calls, keys and forms, which are stored once in a
-//! layout, without the values. A UUID takes 16 bytes instead of 36 characters.
+//! How are attributes stored? Many segments have attributes with the same calls, keys and forms. A [`Layout`] stores these once,
+//! without the values. A UUID is stored as 16 bytes instead of 36 characters.
 
 use std::fmt;
 use std::sync::Arc;

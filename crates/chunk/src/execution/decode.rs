@@ -81,13 +81,13 @@ fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Ta
     Ok(())
 }
 
-/// Sum of `counts`. Checks the limit of a chunk.
+/// Sum of `counts`, at most [`CHUNK_EVENTS_MAX`].
 pub(super) fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<usize, Error> {
     let sum = counts.into_iter().fold(0usize, usize::saturating_add);
     if sum > CHUNK_EVENTS_MAX { Err(Error::limit(what, sum, CHUNK_EVENTS_MAX)) } else { Ok(sum) }
 }
 
-/// Reads a column of counts. Each count and their sum must be within the limits of a chunk.
+/// Reads a column of counts, and returns the counts and their sum, which is at most [`CHUNK_EVENTS_MAX`].
 fn take_counts(columns: &mut Columns<'_>, role: Role, len: usize) -> Result<(Vec<usize>, usize), Error> {
     let counts = columns.indices(role, len, CHUNK_EVENTS_MAX)?;
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();

@@ -76,7 +76,8 @@ impl<T> Interner<T> {
         Ok(position)
     }
 
-    /// Appends an item even if an equal one exists, as decoders need. Lookups then find the first of the equal items.
+    /// Appends an item even if an equal item exists, because encoded indexes count both. Lookups find the first of the equal
+    /// items.
     pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,

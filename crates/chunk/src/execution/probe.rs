@@ -44,7 +44,7 @@ fn has_in(
     total(layouts.iter().map(|layout| layout.0.len()), "attributes")?;
     let slots = || layouts.iter().flat_map(|layout| &layout.0);
     let is_wanted = |slot: &Slot| is_key.get(slot.key as usize) == Some(&true);
-    // The number of values in each form, and whether a value has the wanted key, for the columns of each key.
+    // For the columns of each key: the number of values in each form, and whether one of the values has the wanted key.
     let mut counts: Vec<([usize; Form::ALL.len()], bool)> = vec![];
     for slot in slots() {
         if counts.len() <= slot.column() {

@@ -57,12 +57,12 @@ impl<'a> RowRef<'a> {
         &self.block.layouts.items()[self.row.layout as usize]
     }
 
-    /// The time since the previous event for each event of the shape, ns.
+    /// For each event of the shape: the time since the previous event, ns.
     pub fn deltas(&self) -> &'a [u64] {
         &self.block.deltas[self.row.deltas_at..][..self.shape().events().len()]
     }
 
-    /// The time from the enter of each carried call of the shape to [`Self::start`], ns.
+    /// For each carried call of the shape: the time from its enter to [`Self::start`], ns.
     pub fn ages(&self) -> &'a [u64] {
         &self.block.ages[self.row.ages_at..][..self.shape().carried().len()]
     }
@@ -135,7 +135,7 @@ impl RowRef<'_> {
         self.deltas().iter().fold(0, |sum: u64, delta| sum.saturating_add(*delta))
     }
 
-    /// Range from the first time, including ages of carried calls, to the last.
+    /// Range from the enter of the oldest carried call, or else the first event, to the last event.
     pub fn range(&self) -> TimeRange {
         let oldest = self.ages().iter().copied().max().unwrap_or(0);
         let (start, end) = (

@@ -1,4 +1,5 @@
-//! What are the calls and events of a segment without their times? A shape, which is computed once for all its rows.
+//! What are the calls and events of a segment without their times? A shape, which is computed once for all segments with the same
+//! calls and events.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,5 +1,5 @@
 //! Which times are similar? Times between the same two events, in any shape. Such a pair of events is called a context. Contexts
-//! with times of similar size share a column, whose numbers are then similar, and numerous enough for entropy coding.
+//! with times of similar size share a column. Entropy coding suits such a column, because its numbers are similar and numerous.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tacho_model::EventKind;
 
 use super::shape::Shape;
 
-/// Minimum number of values that justifies the tables of a column.
+/// A column with at least this number of times justifies the table that an entropy coder stores for each column.
 const GROUP_TIMES_MIN: usize = 1_024;
 /// Approximate maximum number of columns of times in a chunk. The format permits more (`CHUNK_TIME_GROUPS_MAX`).
 const GROUPS: usize = 64;
@@ -84,8 +84,8 @@ fn logarithm(time: u64) -> u64 {
     (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
-/// Assigns each context to a group. Contexts are sorted by their mean. A new group starts when the current group has enough
-/// times, and at the first mean above 0. Returns the group of each context, and the number of groups.
+/// Assigns each context to a group. Contexts are sorted by the mean logarithm of their times. A new group starts when the current
+/// group has enough times, and at the first mean above 0. Returns the group of each context, and the number of groups.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();
     let enough = GROUP_TIMES_MIN.max(total.div_ceil(GROUPS));
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::limits::CHUNK_TIME_GROUPS_MAX;
 
-    /// Checks the groups of contexts. Each context has `count` times of the given length.
+    /// Checks the groups of contexts. Context `n` has `count` times, each of `times[n]` ns.
     fn check(count: usize, times: &[u64], expected: &[u64]) {
         let size = |time: &u64| {
             let mut size = Size::default();

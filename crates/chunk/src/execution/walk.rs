@@ -1,4 +1,4 @@
-//! Which calls does a row hold, and how long did each call take?
+//! Which calls does a row (a segment of a block) hold, and how long did each call take?
 
 use tacho_model::{EventKind, Timestamp};
 
@@ -16,7 +16,7 @@ pub struct Visit<'a> {
     pub start: Timestamp,
     /// Self time in this row, ns: the time during which the call was the innermost open call.
     pub self_ns: u64,
-    /// `None` when the call is still open at the end of the row; a later part may hold its exit.
+    /// `None` when the call is still open at the end of the row; a later part of the segment may hold the exit.
     pub end: Option<Timestamp>,
 }
 
@@ -82,8 +82,8 @@ impl Walker {
     }
 }
 
-/// Time between two parts of a segment, ns: self time of the innermost call that is open at the cut. Without it, the self time
-/// of a call that sleeps for minutes, without an event, would be too short.
+/// Time between two parts of a segment, ns. It is self time of the innermost call that is open between the parts. Without this
+/// time, the self time of a call that sleeps for minutes would be too short.
 pub fn part_gap(end: Timestamp, start: Timestamp) -> u64 {
     u64::try_from(start.wrapping_sub(end)).unwrap_or(0)
 }

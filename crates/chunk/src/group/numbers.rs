@@ -49,7 +49,8 @@ fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
     quotient.ok_or_else(|| beyond(what, m))
 }
 
-/// The error for an integer `m` that a value cannot have. The message has its absolute value, at most the largest u64.
+/// The error for an integer `m` that no value of the type can have. The message has the absolute value of `m`, or `u64::MAX` if
+/// that is less.
 fn beyond(what: &'static str, m: i128) -> Error {
     Error::value(what, u64::try_from(m.unsigned_abs()).unwrap_or(u64::MAX))
 }
@@ -83,7 +84,7 @@ fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error>
     Ok(if kind == ValueType::U64 { m.into() } else { unzigzag(m).into() })
 }
 
-/// The sum of `stats` minus `count * min`, if the result is an exact integer.
+/// The sum of `stats` minus `count * min`, in units of `10^-decimals`. `None` if the result is negative or not an exact integer.
 fn sum_above_min(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     let sum = match stats.sum {
         Sum::Integer(sum) => sum,

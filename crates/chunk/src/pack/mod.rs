@@ -1,4 +1,4 @@
-//! How are the samples of an open chunk kept in little memory, while samples are still appended?
+//! How are the samples of a series in the memtable kept in little memory, while samples are still appended?
 //!
 //! [`PackedSamples`] has blocks of exactly [`BLOCK`] samples, and a raw tail of at most [`BLOCK`] samples. When the tail is full
 //! and the next sample arrives, the tail is packed into a block. Samples keep their order of arrival, and unpacking restores them
@@ -14,7 +14,8 @@
 //! Ramakrishnan, Shaft, ICDE 1998), or the bits in which neighbours differ. Packed samples exist only in memory, so they have
 //! no version and no format document.
 //!
-//! Path of one record. Before: the open chunk of the store pushes it. After: it is read here or sealed into a chunk.
+//! Path of one sample. Before: `store/src/memtable/samples.rs` pushes it. After: queries read it here, or a flush encodes it into
+//! a chunk.
 
 mod steps;
 mod times;
@@ -38,7 +39,7 @@ pub struct PackedSamples {
         reason = "most series have no block, and this field is part of every series"
     )]
     blocks: Option<Box<Vec<u8>>>,
-    /// Number of blocks, which differ in length.
+    /// Number of blocks. Blocks differ in size, so the length of `blocks` does not show it.
     count: u32,
     ordered: bool,
 }

@@ -7,11 +7,12 @@ use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};
 
-/// Returns one sample for each step that has samples, at the time of the last sample of the step, and the loss. As in
-/// PromQL, a step is open at the start and closed at the end. The ends are multiples of `step` ns since the Unix epoch.
+/// Returns the aggregated samples and the loss. Each step that has samples gets one sample, at the time of its last sample. As in
+/// PromQL, a step is open at the start and closed at the end. Steps end at multiples of `step` ns since the Unix epoch.
 ///
-/// Minimum, maximum, first and last have the type of the values. So do sums, unless a sum overflows; then all sums are f64,
-/// like averages. A count is u64. NaN is not counted, and is ignored if the step has other values.
+/// Minimum, maximum, first and last have the type of the values. Sums have this type too, unless the sum of a step overflows:
+/// then all sums are f64. Averages are f64, counts are u64. All functions ignore NaN. If a step has only NaN, its count is 0 and
+/// all other functions return NaN.
 ///
 /// # Errors
 /// If the step is not above 0, if there are not as many values as times, or if times are not strictly ascending.
@@ -92,7 +93,7 @@ fn mean(sum: f64, count: usize) -> f64 {
     sum / count as f64
 }
 
-/// No row may be empty.
+/// Each row has the values of one step. No row may be empty.
 fn integers<'a, T: Copy + Ord + Default + Into<i128> + TryFrom<i128> + 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
     how: Aggregate,

@@ -2,10 +2,10 @@
 //! may be as large as their difference.
 //!
 //! No test proves that a series is a counter: a slow counter is constant in most chunks, and a short part of a counter that often
-//! restarts looks like any other series. But some series are provably gauges: their values fall many times, by steps of a similar
-//! size as their rises ([`Movement`]). The restart of a counter differs from such a fall in one of two ways:
+//! restarts looks like any other series. But some series are provably gauges: their values fall many times, by amounts similar to
+//! their rises ([`Movement`]). The restart of a counter differs from such a fall in one of two ways:
 //!
-//! - The value after the restart is 0 or almost 0, at most half of a usual rise.
+//! - The value after the restart is 0 or almost 0, at most half of the usual rise (the mean of all rises).
 //! - The value after the restart is larger. Then the step down is larger than the steps up, because a restart undoes many
 //!   rises.
 //!
@@ -77,7 +77,7 @@ fn movement(values: impl Iterator<Item = f64> + Clone, counts: impl Fn(usize) ->
     let (mut rises, mut risen) = (0.0, 0.0);
     for (_, before, value) in steps().filter(|(_, before, value)| value > before) {
         rises += 1.0;
-        // Halved, because differences of the largest numbers overflow.
+        // Halved, because the difference of two large numbers can overflow.
         risen += value / 2.0 - before / 2.0;
     }
     let usual = risen / f64::max(rises, 1.0) * 2.0;

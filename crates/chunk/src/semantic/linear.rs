@@ -1,4 +1,5 @@
-//! How are values changed so that they are on straight lines? A line of any length takes only two numbers.
+//! How are values changed so that they are on straight lines? A line of any length takes only two numbers: its length, and its
+//! slope or its start.
 
 use super::grid::{Grid, exponents};
 use super::trace::{Traced, meeting, parallel};

@@ -1,9 +1,9 @@
-//! How can samples be changed to take less space? The change is off by default. Rules enable it for series by their
-//! labels, with a limit on the error.
+//! How can samples be changed to take less space? The change is off by default. Rules of the configuration enable it for the
+//! series that their matchers accept, with a limit on the error.
 //!
-//! The methods are pure functions from samples to samples, one method per file. They replace numbers by numbers that the
-//! codecs of a chunk encode in fewer bytes. A result is kept only if it is within the tolerance and takes fewer bytes than
-//! the unchanged numbers. An aggregation is always applied.
+//! The methods are pure functions from samples to samples, one method per file. They replace numbers by numbers that the codecs
+//! of a chunk encode in fewer bytes. A result is kept only if it is within the tolerance and takes fewer bytes than the unchanged
+//! numbers. A configured aggregation is always applied.
 //!
 //! Path of one sample. Before: `store` merges small chunks into a large one and applies the policy of the series. After:
 //! `encode_group`.
@@ -134,9 +134,9 @@ pub fn apply(
     })
 }
 
-/// Changes the values at the indexes `exact` within the tolerance. The other values were changed before and stay
-/// unchanged. Tries the requested method and rounding, and keeps the smaller column with its method in the loss. Integers
-/// can only be rounded.
+/// Changes the values at the indexes `exact` within the tolerance. An earlier call changed the other values; they are not changed
+/// again. Tries the requested method and rounding, and keeps the smaller column with its method in the loss. Integers can only be
+/// rounded.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],
@@ -184,7 +184,7 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
     columns
 }
 
-/// Minimum number of values in a part for which the encoded sizes of its forms are compared. A smaller part gets the first form.
+/// A part with at least this number of values gets the form with the smallest encoded size. A shorter part gets the first form.
 const PART_VALUES_MIN: usize = 16;
 
 /// The values, with each part in the smallest form that the method finds. `None` if the method changes no part.
@@ -223,8 +223,8 @@ const fn allowed(value: f64, tolerance: Tolerance) -> f64 {
     }
 }
 
-/// Largest difference between `moved` and `values`, absolute or relative like `tolerance`. `None` if it exceeds the
-/// tolerance, or if a value that is not finite differs in any bit.
+/// Largest difference between `moved` and `values`, absolute or relative like `tolerance`. `None` if it exceeds the tolerance, if
+/// a value that is not finite differs in any bit, or if types or lengths differ.
 #[expect(clippy::cast_precision_loss, reason = "a difference above 2^53 is rounded; it is then compared")]
 fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Option<f64> {
     let mut largest = 0.0f64;

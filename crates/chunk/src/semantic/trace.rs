@@ -71,10 +71,10 @@ impl Line {
     }
 }
 
-/// Parallel lines. The height of a line is its integer at index 0. A line is extended while it passes through all its intervals
-/// with some height, and is drawn with the middle of these heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time
-/// Series with Quality Guarantees", ICDE 2003, for slope 0). The first integer of a line exceeds the last integer of the
-/// previous line by at least `rise_min`.
+/// Parallel lines. The height of a line is the integer that the line, extended to index 0, has there. A line grows while at least
+/// one height leads it through all its intervals. It is drawn with the middle of these heights (Lazaridis and Mehrotra,
+/// "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope 0). The first integer of a line exceeds
+/// the last integer of the previous line by at least `rise_min`.
 ///
 /// `None` if an interval is too low for `rise_min`, or if a height overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {

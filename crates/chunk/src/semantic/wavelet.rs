@@ -20,8 +20,8 @@ pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> 
     exponents(values, tolerance, FINER).filter_map(best).collect()
 }
 
-/// The values, extended to a power of two. A value that is not finite is replaced by the previous finite value, at the start by
-/// the first finite value.
+/// The values, extended with the last value to a power of two. A value that is not finite is replaced by the previous finite
+/// value, or by the first finite value if there is no previous one.
 fn filled(values: &[f64]) -> Vec<f64> {
     let mut last = values.iter().copied().find(|value| value.is_finite()).unwrap_or_default();
     let carry = |value: &f64| {

@@ -9,10 +9,11 @@ use std::sync::LazyLock;
 
 /// Largest relative difference between a duration and the duration that represents its bucket, per cent.
 const ERROR_PERCENT: u64 = 1;
-/// The same as a fraction.
+/// `ERROR_PERCENT` as a fraction.
 pub const SKETCH_ERROR: f64 = 0.01;
 
-/// Binary logarithm of the number of parts into which each power of two is divided for the search of a bucket.
+/// Binary logarithm of the number of parts into which the numbers from a power of two to the next are divided. The search of a
+/// bucket starts with the part of the duration.
 const PART_BITS: u32 = 6;
 
 static BUCKETS: LazyLock<Buckets> = LazyLock::new(Buckets::new);
@@ -20,7 +21,7 @@ static BUCKETS: LazyLock<Buckets> = LazyLock::new(Buckets::new);
 struct Buckets {
     /// First duration of each bucket, ascending.
     starts: Vec<u64>,
-    /// The bucket of the first number of each part of each power of two.
+    /// The bucket of the first number of each part, for each power of two ([`PART_BITS`]).
     guesses: Vec<u16>,
 }
 
@@ -28,7 +29,7 @@ struct Buckets {
 fn last(start: u64) -> u64 {
     let per_cent = 100 / ERROR_PERCENT;
     let half = start / per_cent;
-    // One more number fits if its difference is at most 1 % of the number.
+    // One more number fits if it differs from the representing duration by at most 1 % of itself.
     let is_odd =
         half < u64::MAX / per_cent - 1 && per_cent * (half + 1) <= start.saturating_add(2 * half + 1);
     start.saturating_add(2 * half + u64::from(is_odd))
@@ -122,7 +123,10 @@ mod tests {
         let (first, last) = bucket_range(bucket);
         assert!((first..=last).contains(&duration), "{duration} is not in bucket {bucket}");
         let off = bucket_value(bucket).abs_diff(duration);
-        assert!(u128::from(off) * 100 <= u128::from(duration), "{duration} is {off} off");
+        assert!(
+            u128::from(off) * 100 <= u128::from(duration),
+            "the value of bucket {bucket} differs by {off} from {duration}"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which figures does the summary of a block have? One walk over all rows writes one number for each fact about a call, such as
-//! its cell and the bucket of its duration, or its cell and its minute. Runs of equal numbers in sorted order are the counts. So
-//! the memory is proportional to the number of calls.
+//! its cell and the bucket of its duration, or its cell and its minute. The numbers are then sorted. The length of each run of
+//! equal numbers is a count. The memory is proportional to the number of calls.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use super::{
 use crate::execution::{ExecutionBlock, RowRef, Visit, Walker, part_gap};
 use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 
-/// A block with fewer calls has no summary, because the block is read almost as fast.
+/// A block with fewer calls has no summary, because its calls are read almost as fast as a summary.
 const CALLS_MIN: usize = 256;
-/// Wanted mean number of calls per point. Shorter slots would take many bytes per call.
+/// Minimum mean number of calls per point, except with the longest slots. Fewer calls per point take many bytes per call.
 const CALLS_PER_POINT: usize = 6;
 
 const MINUTE_NS: i64 = SLOTS_S[0] * SECOND_NS;
 const BUCKET_BITS: u32 = 16;
 const CLASS_BITS: u32 = 2;
-/// Bits of a cell and a flag. The minutes in the range of timestamps take 29 more bits.
+/// Bits of a cell and the flag of a failed call. The minutes in the range of timestamps take 29 more bits.
 const CELL_BITS: u32 = 24;
 
-/// The summary of a block. `None` if the block has few calls, or more operations, points or loose parts than a summary may have.
+/// The summary of a block. `None` if the block has fewer than `CALLS_MIN` calls, or if a limit `SUMMARY_*_MAX` is exceeded.
 pub(crate) fn summary(block: &ExecutionBlock) -> Option<CallSummary> {
     if block.calls() < CALLS_MIN { None } else { summary_of_slots(block, None) }
 }
@@ -58,15 +58,16 @@ struct Gathered<'a> {
     totals: Vec<Totals>,
     /// The minute of the first time of the block.
     first: i64,
-    /// Cell and bucket of each call.
+    /// Cell and bucket of each completed call.
     durations: Vec<u64>,
-    /// Minute, cell and outcome of each call.
+    /// Minute of the enter, cell and outcome of each completed call.
     minutes: Vec<u64>,
-    /// Minute, class and bucket of each call that may be a request.
+    /// Minute of the enter, class and bucket of each completed call that may be a request.
     requests: Vec<u64>,
-    /// Parts that wait for the next part, with the time of their last event.
+    /// Parts whose next part is missing so far, with the time of their last event.
     ends: HashMap<PartKey, Timestamp>,
-    /// Parts that wait for the previous part, with the cell of the innermost carried call and the time of the first event.
+    /// Missing parts whose next part was found, with the cell of the next part's innermost carried call and the time of its first
+    /// event.
     starts: HashMap<PartKey, (u64, Timestamp)>,
 }
 
@@ -188,7 +189,7 @@ impl<'a> Gathered<'a> {
         Some(CallSummary { operations, slot_s, cells, points, requests, loose: self.loose() })
     }
 
-    /// The cells that have figures. Writes the number of each to `numbers`.
+    /// The cells that have figures. Writes the index of each in the result to `numbers`.
     fn cells(&self, numbers: &mut [Option<u32>]) -> Vec<Cell> {
         let mut cells: Vec<Cell> = vec![];
         let mut counts = counted(&self.durations).peekable();

@@ -1,5 +1,8 @@
 //! How is a summary stored, and how is it read from untrusted bytes? As columns of numbers, each with its codec and its length
 //! (`docs/format/chunk.md`, *Version 4*).
+//!
+//! This file and `header.rs` use each other: the header has the sizes of the summary, and a summary is valid only
+//! if it agrees with the header.
 
 use std::sync::Arc;
 
@@ -46,7 +49,7 @@ impl SummaryInfo {
         Ok(Self { bytes, checksum: u32::from_le_bytes(reader.array("checksum of the summary")?) })
     }
 
-    /// `bytes` are the summary and the columns with the operations.
+    /// `bytes` contains the summary and the columns with the operations.
     pub(crate) fn verify(&self, bytes: &[u8]) -> Result<(), Error> {
         let got = crc32c::crc32c(bytes);
         if got == self.checksum {
@@ -154,7 +157,7 @@ impl Taker<'_> {
         codec::decode(tag, bytes, count, ValueType::U64, 0).map_err(wrong)
     }
 
-    /// Numbers of at most `max`.
+    /// Reads a column of numbers. Each must be at most `max`.
     fn within(&mut self, what: &'static str, count: usize, max: u64) -> Result<Vec<u64>, Error> {
         let words = self.column(what, count)?;
         match words.iter().find(|word| **word > max) {
@@ -163,7 +166,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Indexes into a list of `of` items.
+    /// Reads a column of indexes into a list of `of` items.
     fn indexes(&mut self, what: &'static str, count: usize, of: usize) -> Result<Vec<u64>, Error> {
         let words = self.column(what, count)?;
         match words.iter().find(|word| **word >= of as u64) {
@@ -313,7 +316,8 @@ fn take_loose(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<
     Ok(keys.zip(edges.into_iter().zip(times)).map(loose).collect())
 }
 
-/// Checks that the counts of each cell, of its buckets and of its points agree, and that no part exceeds the whole.
+/// Checks that the counts of each cell, of its buckets and of its points agree. Checks upper limits of errors, shortest
+/// durations, requests and refused calls.
 fn check_counts(cells: &[Cell], points: &[Point], requests: &[RequestSlot]) -> Result<(), Error> {
     let mut of_points = vec![(0u64, 0u64); cells.len()];
     for point in points {
@@ -338,7 +342,8 @@ fn check_counts(cells: &[Cell], points: &[Point], requests: &[RequestSlot]) -> R
         sum("count of a bucket", buckets.map(|(_, count)| *count))?,
         calls,
     )?;
-    // A refused call may end in another chunk, but its status is an attribute in this chunk.
+    // A refused call may end in another chunk, so the number of calls is no limit. Its status is an attribute of this chunk. A
+    // chunk has at most `CHUNK_EVENTS_MAX` attributes.
     let refused = sum("refused calls", cells.iter().map(|cell| cell.refused))?;
     at_most("refused calls", refused, CHUNK_EVENTS_MAX as u64)
 }
@@ -373,7 +378,8 @@ fn stated(what: &'static str, stated: u64, found: u64) -> Result<(), Error> {
 /// Compares a summary with the calls of its chunk.
 pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(), Error> {
     let found = summary_of_slots(block, Some(summary.slot_s));
-    let found = found.ok_or(Error::SummaryDiffers { what: "existence" })?;
+    let found =
+        found.ok_or(Error::SummaryDiffers { what: "numbers of cells, points, buckets or loose parts" })?;
     let differs = [
         ("operations", summary.operations != found.operations),
         ("cells", summary.cells != found.cells),

@@ -7,8 +7,9 @@
 //!   build.rs    a block -> its summary
 //!   bytes.rs    a summary -> bytes, and back
 //! ```
-//! A summary has all facts that need no other chunk. It lists the parts of segments whose other part is in another chunk, so that
-//! a reader can join them. It lacks the time of a recorded server during a call of an HTTP client.
+//! A summary is computed from one chunk. It lists the parts of segments whose previous or next part is in another chunk, so that
+//! a reader can join them. The self time of a call of an HTTP client includes the time of the server, even if the server is
+//! recorded.
 
 mod buckets;
 mod build;
@@ -124,7 +125,7 @@ impl RequestClass {
     }
 }
 
-/// A part of a segment.
+/// Identifies a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartKey {
     pub trace: TraceId,
@@ -135,7 +136,7 @@ pub struct PartKey {
 /// A part whose previous or next part is not in the chunk. The time between the two parts is self time of the innermost call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoosePart {
-    /// The earlier part.
+    /// The earlier of the two parts. With [`Edge::Start`], it is not in the chunk.
     pub key: PartKey,
     pub edge: Edge,
 }
@@ -149,8 +150,8 @@ pub enum Edge {
 }
 
 impl CallSummary {
-    /// The summary of a block, even of a small block, for which the encoder writes no summary. `None` if the block has more
-    /// operations, points or loose parts than a summary may have.
+    /// The summary of a block, even of a small block, for which the encoder writes no summary. `None` if a limit `SUMMARY_*_MAX`
+    /// is exceeded.
     pub fn of(block: &ExecutionBlock) -> Option<Self> {
         build::summary_of_slots(block, None)
     }

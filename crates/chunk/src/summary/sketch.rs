@@ -2,8 +2,8 @@
 
 use super::buckets::{bucket_of, bucket_value};
 
-/// Durations, counted by bucket: a DDSketch. Sketches of parts, added in any order, are equal to the sketch of the whole. Takes
-/// at most 17 KB.
+/// Durations, counted by bucket: a DDSketch. Sketches of parts, added in any order, are equal to the sketch of the whole. A
+/// sketch has at most 17 KB of counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
     /// Bucket of the first count.

@@ -1,5 +1,5 @@
 //! Records of every kind for tests, benchmarks and examples: arbitrary, or like those of a real program.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only some of the functions")]
 
 pub mod columns;
 pub mod describe;

@@ -29,8 +29,8 @@ pub struct Tls(TlsConnector);
 
 impl Tls {
     /// # Errors
-    /// When a file cannot be used, or only one of certificate and key is named; the message names the variables. When the
-    /// system has no authorities, although its authorities are needed.
+    /// When a file cannot be used, or only one of certificate and key is named. The message names the variables.
+    /// When [`CA`] names no file and the system has no authorities.
     pub fn of_environment() -> Result<Self, Failure> {
         let ca = file(CA).filter(|path| path.as_os_str() != SYSTEM);
         Self::new(ca.as_deref(), file(CERT).as_deref(), file(KEY).as_deref())
@@ -86,7 +86,7 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
         Some(rustls::Error::InvalidMessage(_)) => failure.hint("the port does not use TLS: use http://"),
         Some(rustls::Error::AlertReceived(_)) => failure.hint(match file(CERT) {
             Some(path) => format!(
-                "the server refuses the certificate in {CERT}={}: use a certificate of an authority in tls-client-ca",
+                "the server refuses the certificate in {CERT}={}: use one of an authority in the server's tls-client-ca",
                 path.display()
             ),
             None => {

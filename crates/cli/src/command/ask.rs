@@ -39,7 +39,7 @@ pub struct Token {
     token_file: Option<PathBuf>,
 }
 
-/// Environment variable with the address of the server, for commands without `--server`.
+/// Environment variable with the address of the server. Used if `--server` is not given.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
 
@@ -69,7 +69,7 @@ pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
 }
 
-/// The time range: --last, or --start and --end.
+/// The time range: --end, and either --last or --start.
 #[derive(clap::Args)]
 pub struct Span {
     /// Length of the range that ends now (or at --end), for example 15m [default: 1h]
@@ -266,12 +266,13 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     }
     let answer = server.get("/api/services", in_range())?;
     let known: Vec<&str> = list(&answer, "services").iter().map(|one| text(one, "service")).collect();
-    let none = "no service at all is recorded there: is an agent running? --last 7d looks further back";
+    let none =
+        "no service at all is recorded in this range: is an agent running? --last 7d looks further back";
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// The failure for an unknown service. `place` is the searched part, such as `from ... to ...`. `none` is the hint if no service
-/// at all is known.
+/// The failure for an unknown service. `place` is the end of the message, such as `from ... to ...`. `none` is the hint if
+/// `known` is empty.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));
     match known.len() {
@@ -285,8 +286,8 @@ pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -
     }
 }
 
-/// Called after an empty response. Fails if the operation is not recorded in the range, in `service` if one is given. The hint
-/// names similar operations.
+/// Called after an empty response. Fails if no call of `operation` is recorded in the range. If `service` is given, only calls of
+/// this service count. The hint names similar operations.
 pub fn check_operation(
     server: &Server,
     operation: Option<&str>,
@@ -362,7 +363,7 @@ pub fn float(value: &Value, name: &str) -> f64 {
 /// A duration with its unit, in ns.
 ///
 /// # Errors
-/// When the text is a number without a unit, or not a duration above 0 and below 292 years.
+/// When the text is not a duration with a unit, or the duration is not between 0 and 292 years.
 pub fn duration(text: &str) -> Result<i64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));

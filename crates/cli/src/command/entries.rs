@@ -14,7 +14,7 @@ use crate::terminal::plot::{Line, clock, plot};
 /// Limit on the characters of a text in a line. `--json` shows the whole text.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// Find entries: logs, events, and tables of entries such as those of lsof and strace
+/// Find entries: logs, events, and rows of tables, such as the output of lsof or strace
 ///
 /// Selects series by labels and entries by their text. Entries that are JSON objects can be selected by their
 /// members and shown as a table.
@@ -60,7 +60,7 @@ impl Entries {
     pub fn run(self) -> Result<(), Failure> {
         mark::selectors(std::slice::from_ref(&self.selector))?;
         let range = self.span.range()?;
-        // The selector was parsed before, so a place in the message refers to the pattern.
+        // `mark::selectors` has accepted the selector, so a place in an error message of the server is a place in the pattern.
         let pattern = self.pattern.as_deref().unwrap_or_default();
         let answer = self.ask(range).map_err(|failure| mark::in_text(pattern, failure))?;
         if self.json {

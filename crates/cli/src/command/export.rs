@@ -185,22 +185,21 @@ impl Export {
                 got.sum.wrapping_add(also.sum)
             )));
         }
-        let left_out =
-            samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
+        let omitted = samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
         let Totals { samples, entries, .. } = sink.written;
         let written = Totals { samples, entries, ..*said };
         if self.json {
             let mut report = serde_json::json!(written);
-            report["left_out"] = left_out.into();
+            report["omitted"] = omitted.into();
             if let Some(passed_over) = passed_over {
-                report["entries_left_out"] = serde_json::json!(passed_over);
+                report["entries_omitted"] = serde_json::json!(passed_over);
             }
             if !incomplete.is_empty() {
                 report["incomplete"] = serde_json::json!(incomplete);
             }
             ask::print_json(&report);
         } else {
-            tell(&written, left_out, *passed_over);
+            tell(&written, omitted, *passed_over);
             // Only files of one kind need this hint, because the other formats mark texts as entries.
             if self.only == Some(Only::Entries) && self.is_of_one_kind() && written.entries.count > 0 {
                 eprintln!("hint: `tacho import --text` reads the file back");
@@ -299,7 +298,7 @@ impl Export {
     }
 }
 
-fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
+fn tell(written: &Totals, omitted: u64, passed_over: Option<PassedOver>) {
     let Totals { series, samples, entries, lossy, bounds } = *written;
     let sum = samples.sum.wrapping_add(entries.sum);
     let count = units::count;
@@ -319,11 +318,11 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
             "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}{thinned}"
         );
     }
-    if left_out > 0 {
-        let records = units::counted(left_out, "record does", "records do");
+    if omitted > 0 {
+        let records = units::counted(omitted, "record does", "records do");
         eprintln!(
             "warning: {records} not fit the format and {} omitted",
-            if left_out == 1 { "is" } else { "are" }
+            if omitted == 1 { "is" } else { "are" }
         );
     }
     if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {
@@ -377,7 +376,9 @@ pub fn head(line: &[u8]) -> Option<Head> {
     if let Some(totals) = value.get_mut("totals") {
         return Some(match serde_json::from_value(totals.take()) {
             Ok(totals) => Head::Totals(totals, incomplete),
-            Err(error) => Head::Error(format!("the totals at its end cannot be parsed: {error}")),
+            Err(error) => {
+                Head::Error(format!("the totals at the end of the response cannot be parsed: {error}"))
+            }
         });
     }
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
@@ -385,8 +386,8 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Pipe>;
 
-/// The file or standard output. Records whether the reader has closed the pipe, as `head` does, because the errors of encoders do
-/// not show the cause.
+/// The file or standard output. `is_closed` is set when the reader of a pipe, such as `head`, has closed the pipe. The errors of
+/// the encoders do not show this cause.
 struct Pipe {
     out: Box<dyn Write + Send>,
     is_closed: Arc<AtomicBool>,

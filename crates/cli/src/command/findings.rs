@@ -16,7 +16,7 @@ use crate::terminal::progress;
 /// were kept.
 const PER_FILE_MAX: usize = 20;
 
-/// The option of `tacho check` and `tacho repair` that prints all kept findings, for [`text`].
+/// The option of `tacho check` and `tacho repair` that prints all kept findings: a `lister` for [`text`].
 pub const JSON: &str = "--json";
 
 /// The findings as text, grouped by file. `omitted` is the number of findings that were counted but not kept. `lister` is the

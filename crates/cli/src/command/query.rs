@@ -289,7 +289,7 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
 }
 
 /// Formats a value with five significant digits. A value below ten million has all digits before the decimal point, and no
-/// decimals if it is a whole number.
+/// decimals if it is a whole number. Larger values, and values below 0.001, have an exponent.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);

@@ -1,4 +1,4 @@
-//! `tacho restore`: restores a backup into a new directory, and checks it.
+//! `tacho restore`: restores a backup into a new directory, and checks the directory.
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,9 @@ const NS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Restore a backup into a new data directory
 ///
-/// The command compares every file with its checksum, checks the directory as `tacho check` does, and then gives the directory
-/// its name. If the check finds damage, the directory gets its name only with --allow-damaged. Exit code: 0 restored, 1 not
-/// restored, 2 wrong arguments.
+/// The command writes the files to the directory TO.restoring, and compares each file with its checksum. It then checks the
+/// directory as `tacho check` does, and renames it to TO. If the check finds damage, the command removes the directory, except
+/// with --allow-damaged. Exit code: 0 restored, 1 not restored, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho restore /backup/tacho /var/lib/tacho
@@ -147,7 +147,7 @@ fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> 
             "the repository has backups of several directories, for example {}:{} and {}:{}",
             first.0, first.1, other.0, other.1
         );
-        return Err(Failure::usage(message).hint(format!("name one with --at ID; {list}")));
+        return Err(Failure::usage(message).hint(format!("name a backup with --at ID; {list}")));
     }
     let is_early = |record: &Record| until.is_none_or(|until| record.time.as_nanosecond() <= until.into());
     let newest = records.into_iter().filter(is_early).max_by_key(|record| (record.time, record.id.clone()));
@@ -171,7 +171,7 @@ fn by_id<'a>(ids: &'a [Id], text: &str) -> Result<Option<&'a Id>, Failure> {
     if whole.is_some() {
         return Ok(whole);
     }
-    // A text without date and hour may be a date or Unix seconds.
+    // A text that is shorter than date and hour may be a date or Unix seconds.
     const BEGINNING_MIN: usize = "20260301T02".len();
     let fits = |id: &&Id| text.len() >= BEGINNING_MIN && id.as_str().starts_with(text);
     let mut fitting = ids.iter().filter(fits);

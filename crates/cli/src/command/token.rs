@@ -173,7 +173,7 @@ impl Add {
     }
 }
 
-/// Parses a duration from now, or a time. A token that expires in the past would never be accepted.
+/// Parses a duration from now, or a time. Refuses a time in the past, because the server would never accept the token.
 fn expiry(text: &str, now: Timestamp) -> Result<String, Failure> {
     let wrong =
         || Failure::usage(format!("--expires {text:?} is not a time after now, such as 90d or 2027-01-31"));

@@ -149,7 +149,7 @@ pub fn directory(data: &Path) {
             let origin = Origin::one(77, 1 + round as u64);
             store.append(batch(round), Some(origin)).await.unwrap();
         }
-        // A background task writes the list of required journals, without which a missing journal is not found.
+        // A background task writes the list of required journals. Without this list, a check does not find a missing journal.
         while segment_bytes(data) == before {
             tokio::task::yield_now().await;
         }

@@ -52,7 +52,7 @@ impl Java {
         Some(Self { classes: classes(), agent })
     }
 
-    /// Whether this user can start Java as `user`. Root can, if it has the capabilities and `user` can read the JDK.
+    /// Whether this user can start Java as `user`. Root can, if it may change its user id and `user` can read the JDK.
     pub fn starts_as(user: u32) -> bool {
         let mut java = Command::new(home(17).join("bin/java"));
         let output = java.arg("-version").current_dir("/").uid(user).gid(user).output();

@@ -79,7 +79,7 @@ impl Server {
         let mut child = command
             .current_dir(std::env::temp_dir())
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
-            // A stop then flushes all records. Many tests read the segment files after it.
+            // With 0, a stop flushes all records. Many tests read the segment files after a stop.
             .env("TACHO_STOP_JOURNAL_BYTES", "0")
             .stdout(Stdio::piped())
             .stderr(log)

@@ -128,7 +128,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a step was done. After a failure the segment is kept, so that a failure costs only space.
+    /// Returns whether a step was done. After a failure the segment is kept, so a failure costs only space.
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
@@ -251,7 +251,7 @@ impl Inner {
             );
             return Ok(());
         }
-        // From now on the segment is not read, even after a crash.
+        // After this call the manifest lists the segment as removed, so no start reads the segment, even after a crash.
         files.segments.retire(segment)?;
         files.kept.remove(&segment);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);

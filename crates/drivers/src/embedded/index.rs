@@ -146,7 +146,7 @@ impl Index {
         }
     }
 
-    /// Partition and clustering of each row of a table.
+    /// Calls `each` with the partition and the clustering of each row of a table.
     pub fn each_key(&self, table: Table, each: &mut dyn FnMut(&[u8], &[u8])) {
         for (partition, rows) in self.table(table) {
             rows.keys().for_each(|clustering| each(partition, clustering));

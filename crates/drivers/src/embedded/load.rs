@@ -86,7 +86,7 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        // A short file may still have a row if a batch head is missing. But the scan has found no row.
+        // A file shorter than `WITH_ROW_BYTES_MIN` could have a row without the head of a batch, but the scan has found no row.
         return Ok(if length < WITH_ROW_BYTES_MIN { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))

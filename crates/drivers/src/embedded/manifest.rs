@@ -130,7 +130,7 @@ impl Manifest {
             };
             manifest.line(line).ok_or_else(malformed)?;
         }
-        // A line may be missing, repeated, or written in another way.
+        // The comparison detects missing lines, repeated lines, and lines in a form that `encode` does not write.
         match manifest.encode().iter().zip(bytes).position(|(a, b)| a != b) {
             None => Ok(manifest),
             Some(at) => {

@@ -19,9 +19,9 @@ mod opening;
 mod patience;
 mod pin;
 mod quarantine;
+mod row_read;
 mod scan;
 mod segments;
-mod spot;
 mod survey;
 mod surveyed;
 mod verify;
@@ -61,8 +61,8 @@ use format::{Action, RowRef, VALUE_BYTES_MAX};
 use index::{Found, Index, Place};
 use manifest::Known;
 use patience::Patience;
+use row_read::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use segments::{Handles, Purpose, Segments, entries};
-use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
 /// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that a segment is rewritten in
@@ -79,7 +79,7 @@ const INLINE_BYTES_MAX: usize = 2 << 20;
 struct Directory {
     index: Index,
     handles: Handles,
-    /// Segment and offset of rows that are damaged according to a read of their whole segment.
+    /// Segment and offset of each row that the verification of its segment found damaged (`verify.rs`).
     doubted: BTreeSet<(u32, u32)>,
 }
 
@@ -122,8 +122,8 @@ impl Embedded {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
 
-    /// Whether the manifest of a directory names a segment that is part of the store, or a segment file is long enough for a
-    /// row. No file is created, changed or removed.
+    /// Whether a directory may have rows: its manifest names a segment that is part of the store, or one of its segment files is
+    /// long enough for a row. No file is created, changed or removed.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when a file cannot be read.
@@ -169,7 +169,9 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     match threads.start(work).join().await {
         Ok(result) => result,
-        Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
+        Err(error) => {
+            Err(Error::new(ErrorKind::Closed, "driver's task was cancelled or panicked").caused_by(error))
+        }
     }
 }
 
@@ -397,8 +399,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Reads on this thread if all rows together have few bytes and are in the page cache; otherwise as [`blocking`] does.
-    /// `row_max` is an estimate of the bytes that are read of a longer row.
+    /// Reads on this thread if all rows together have at most [`INLINE_BYTES_MAX`] bytes and are in the page cache. Otherwise
+    /// reads with [`blocking`]. `row_max` is an estimate of the bytes that are read of a longer row.
     async fn read_anywhere(
         self: Arc<Self>,
         scans: Vec<Scan>,

@@ -56,7 +56,8 @@ impl Segments {
             let path = quarantine::path(directory).join(name);
             tracing::error!(
                 path = %path.display(),
-                "the end of a segment is missing, as this note states; to end the warnings of answers, remove it and restart"
+                "the end of a segment is missing, as this note states; to end the warnings in answers, remove the note and \
+                 restart"
             );
         }
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
@@ -101,9 +102,9 @@ impl Segments {
         }
     }
 
-    /// Copies the end that [`Self::cut_torn`] will cut off to the quarantine, if an operator permits missing parts. Must
-    /// precede all other changes of the directory, because only the old `END` and the old manifest show that the end was
-    /// acknowledged. Both are replaced later. A start after a crash must then find the copy.
+    /// Quarantines a copy of the end that [`Self::cut_torn`] will cut off, if an operator permits missing parts. This call
+    /// must precede all other changes of the directory, because only the old `END` and the old manifest show that the end
+    /// was acknowledged. Later steps replace both. If the process dies after these steps, the next start must find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
         let known = self.manifest.files.get(&number);

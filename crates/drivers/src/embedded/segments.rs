@@ -21,8 +21,8 @@ use super::manifest::{Known, Manifest, State};
 use super::scan::Damage;
 use super::scan::entry_of;
 
-/// A file that reserves disk space: one 64th of the size of a segment, which is 4 MiB of 256 MiB. The file is removed when
-/// the disk is full and a write helps to free space. The reserved space is enough for tens of thousands of deletes.
+/// A file that reserves disk space. Its size is one 64th of the size of a segment: 4 MiB for segments of 256 MiB. [`Segments`]
+/// removes it if the disk is full during a write that helps to free space. 4 MiB are enough for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 /// Part of the bytes of rows that the heads of their batches take at most, and the manifest.
@@ -270,7 +270,7 @@ impl Segments {
         })
     }
 
-    /// Clears the path of a new file: quarantines a file that a failed attempt left there, or removes it if it has no rows.
+    /// Clears the path of a new file. Removes an existing file if it is too short for a row, and quarantines it otherwise.
     fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
         match self.disk.length(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -321,9 +321,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the manifest, including the current minimum length of the growing segment. Without that length, a
-    /// copy of the directory with files from different times could open without an error, although it lacks the copied rows of a
-    /// removed segment.
+    /// Writes the manifest, including the synced length of the growing segment. Before the driver removes a segment, it copies
+    /// the needed rows to the growing segment. With the length, an open detects a copy of the directory whose growing file is
+    /// older than its manifest and therefore lacks these rows.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -344,7 +344,7 @@ impl Segments {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// Whether an older file may have rows that are hidden by deletes in file `number`. Quarantined files and files
+    /// Whether an older file may have rows that are masked by deletes in file `number`. Quarantined files and files
     /// that could not be removed are included.
     pub fn has_older(&self, number: u32) -> bool {
         self.manifest.files.keys().any(|other| *other < number)

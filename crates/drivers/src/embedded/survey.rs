@@ -39,7 +39,7 @@ pub struct Survey {
     pub quarantine: Vec<String>,
     /// Segments of which no file exists, as an operator has permitted.
     pub absent: Vec<Missing>,
-    /// Bytes of the growing segment that were on disk.
+    /// Bytes of the growing segment that were on disk according to `END`.
     end: Option<End>,
     identities: Identities,
     /// Files that are not those which the manifest describes, and the reasons.
@@ -211,7 +211,8 @@ impl Survey {
             scanned.index = IndexBuilder::default();
         }
         if let Loaded::Scanned(scanned) = &mut loaded {
-            // The start cuts off the torn bytes. They were acknowledged according to the manifest or `END`, so a copy is kept.
+            // The start cuts off the torn bytes. If the manifest or `END` states that some of them were on disk, the start
+            // keeps a copy.
             let stated = self.permitted.get(&number).copied().unwrap_or(0);
             scanned.doubtful |= scanned.torn > 0 && stated > scanned.length;
         }
@@ -365,9 +366,10 @@ fn shortened(mut items: Vec<String>) -> String {
     format!("{}{more}", items.join(", "))
 }
 
-/// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a copy is made while a
-/// server writes the original. A crash cannot cause such a difference. A file is created, then listed in the manifest, and only
-/// then gets rows. A file is removed after the manifest marks it as removed.
+/// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a
+/// directory is usually a copy that was made while a server wrote the original. A crash cannot cause such differences: the
+/// driver creates a file, then lists it in the manifest, and only then writes rows to it. It removes a file only after the
+/// manifest marks the file as removed.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,

@@ -1,7 +1,8 @@
 //! Verifies that the bytes of ended segments match their checksums in the manifest.
 //!
 //! Every call verifies a small part, in order of the segments, so that the caller determines the rate. If a segment
-//! is damaged, its needed rows are checked one by one, so that unreadable rows are reported although no query has read them.
+//! is damaged, the call checks each row of it that the index still names. So unreadable rows are reported although no query
+//! has read them.
 //!
 //! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the progress of the verification. This
 //! file adds methods to `Inner`.
@@ -117,8 +118,8 @@ impl Inner {
         Ok(Some(if crc == expect { Read::Sound } else { mismatch() }))
     }
 
-    /// Finds the needed rows of a damaged segment that are unreadable, and adds them to `doubted`. Logs a segment only if it was
-    /// not counted as damaged before.
+    /// Finds the unreadable rows of a damaged segment that the index still names, and adds them to `doubted`. Logs the segment
+    /// only if it was not counted as damaged before.
     fn wrong(&self, number: u32, file: &Arc<dyn ReadFile>, why: &str) -> Result<Vec<Damaged>> {
         let path = file_path(&self.path, number);
         let is_new = self.note_wrong(number);
@@ -152,7 +153,7 @@ impl Inner {
         Ok(damaged)
     }
 
-    /// The position of a row, if the entry puts the row and the row is still needed.
+    /// The position of the row of `entry`, if the entry is a put and the index still names this row.
     fn place(&self, number: u32, entry: &Entry<'_>) -> Option<Place> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let place = directory.index.get(entry.table, entry.partition, entry.clustering)?;

@@ -234,7 +234,7 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
         let mut reader = TimeReader::new(format.clone(), TimeZone::UTC);
         cells.iter().filter(|cell| reader.read(cell).is_ok()).count()
     };
-    // The first of several formats that fit equally well. The search ends at a format that fits all rows.
+    // `best` is the first of several formats that fit equally well. The search ends at a format that fits all rows.
     let mut best: Option<(usize, &TimeFormat)> = None;
     for format in &candidates {
         let count = fits(format);
@@ -246,8 +246,8 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
     let first = || shown(cells.first().unwrap_or(&""));
     let Some((count, best)) = best.filter(|(count, _)| *count * 2 > cells.len()) else {
         return Err(format!(
-            "unknown time format in {}: known are {KNOWN_TIMES}; --time-format sets another, \
-             --time-column the column of times",
+            "unknown time format in {}: known are {KNOWN_TIMES}; --time-format sets another format, \
+             --time-column selects the column of times",
             first()
         ));
     };
@@ -288,8 +288,9 @@ struct Found {
     certain: bool,
 }
 
-/// The number format with which the most values are numbers. Of equal formats, the format of other files comes first, then
-/// formats with its decimal point, then the others in the order of the list. The list begins with a point and no separator.
+/// The number format with which the most values are numbers. Of formats with equal counts, `given.like` comes first, then the
+/// formats with its decimal point, then the formats with the other decimal point. Otherwise the order of `all` decides, which
+/// begins with the decimal point `.` and no thousands separator.
 fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {

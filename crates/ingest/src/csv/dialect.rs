@@ -14,8 +14,8 @@ pub struct Dialect {
     pub texts: bool,
     /// Columns of a wide file that have texts and no number in the rows that `detect.rs` examines.
     pub text_columns: Vec<usize>,
-    /// Another number format that fits equally well, but reads a comma differently. Cells with different values in both
-    /// formats are refused.
+    /// Another number format that fits equally well, but reads a comma differently. A cell is refused if
+    /// the two formats read different numbers from it.
     pub doubtful: Option<Numbers>,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a column without a name if it has values, because all of them would be refused. The first column may have row
+/// Refuses a column without a name if it has values, because the import would refuse each of them. The first column may have row
 /// numbers and needs no name. `cells` returns the cells of a column in the first rows.
 pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     header: &[String],

@@ -299,7 +299,7 @@ impl Rows for Csv {
         out.batch = slots.batch;
         for (name, count) in self.header.iter().zip(&mut self.texts) {
             let texts = count.as_mut().map(std::mem::take).filter(|texts| *texts > 0);
-            out.texts_left_out.extend(texts.map(|texts| (name.clone(), texts)));
+            out.texts_skipped.extend(texts.map(|texts| (name.clone(), texts)));
         }
         out
     }

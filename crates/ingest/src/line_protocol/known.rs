@@ -4,8 +4,8 @@
 //! series of a line by its text ([`FindSeries`]).
 //!
 //! Of two samples of a series with one time, the later sample in the body must win. The samples of known series are stored
-//! before all others. Therefore a line with a known series and with a field that needs labels gets labels as a whole. After
-//! such a line, all further series of the body get labels ([`KnownLines::end`]).
+//! before all others. Therefore, if a line has a known series and also a field that needs labels, all its fields get
+//! labels. After such a line, all further series of the body get labels ([`KnownLines::end`]).
 
 use tacho_model::{FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, Sample, Timestamp, Value};
 
@@ -55,7 +55,8 @@ impl<'f> KnownLines<'f> {
         Ok(false)
     }
 
-    /// Reads the fields of a line. Returns whether all of them are numbers of known series, within the limit on labels.
+    /// Reads the fields of a line. Returns whether all of them are numbers of known series, and the labels of the known series
+    /// of the body have at most [`KNOWN_LABELS_BYTES_MAX`] bytes.
     fn fields(&mut self, cursor: &mut Cursor<'_>) -> bool {
         let Some(finder) = &mut self.finder else { return false };
         let Ok(head) = cursor.head() else { return false };

@@ -75,7 +75,7 @@ const CERTAIN_NS: i64 = PLAUSIBLE.end * 1_000_000;
 /// Returns why a time without a stated unit is probably not in ns.
 #[inline]
 fn doubt(time: i64) -> Option<String> {
-    // Almost all times are certain. The divisions in `doubt_small` would take 5 % of the time of a short line.
+    // Almost all times are certain. The divisions in `doubt_small` would take 5 % of the time to decode a short line.
     if time >= CERTAIN_NS { None } else { doubt_small(time) }
 }
 
@@ -135,7 +135,7 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
 /// If a decoder discards its heads after `n` lines, it asks the store for the series of the next `ASKED_LINES * n` lines. Then it
-/// stops asking, because a few remembered heads take less time than the store.
+/// stops asking: if the sender now uses few heads, to find them in the decoder takes less time than to ask the store.
 const ASKED_LINES: u64 = 64;
 
 /// Decodes bodies. Remembers the heads of previous bodies.
@@ -168,12 +168,13 @@ impl Decoder {
             return self.decode(input, precision, now);
         }
         let decoded = self.decode_body(input, precision, now, Some(&mut *finder));
-        // If a series became known in the middle of the body, its samples are in both parts, in the wrong order.
+        // If a series became known in the middle of the body, its samples are in `batch` and in `known`. The store would then
+        // take them in the wrong order.
         if !decoded.known.is_empty() && finder.has_changed() {
             let is_known = decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some());
             finder.release();
             if is_known {
-                // Frees this result first, because memory is reserved for only one.
+                // Frees this result before the body is decoded again, because the memory budget is for one result.
                 drop(decoded);
                 return self.decode(input, precision, now);
             }

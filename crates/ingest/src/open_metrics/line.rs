@@ -7,7 +7,7 @@ use crate::rows::shown;
 /// The parts of a sample's line, as written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line<'a> {
-    /// Name and labels. Two series are equal if these texts are equal.
+    /// Name and labels. Lines with the same text here belong to the same series.
     pub(super) series: &'a str,
     pub(super) value: &'a str,
     pub(super) time: Option<&'a str>,

@@ -176,7 +176,7 @@ impl<R: ChunkReader> Guard<R> {
         let wrong =
             |what: &str| Err(ParquetError::General(format!("page of {} values: {what}", head.values)));
         if head.bytes as u64 + head.packed as u64 > self.left {
-            return wrong("it ends after its column");
+            return wrong("the page ends after its column");
         }
         // Minimum size of a value. A text has at least the four bytes of its length.
         let least = match self.physical {
@@ -210,7 +210,7 @@ impl<R: ChunkReader> Guard<R> {
         };
         let wrong = |what: String| ParquetError::General(format!("page of texts: {what}"));
         if encoding == Encoding::DELTA_BYTE_ARRAY && !self.is_prefixed {
-            return Err(wrong("its encoding is not listed by its column".into()));
+            return Err(wrong("the column does not list the encoding of the page".into()));
         }
         let values = usize::try_from(page.num_values()).unwrap_or(usize::MAX);
         let mut reader = Reader::new(page.buffer());

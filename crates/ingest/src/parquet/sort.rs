@@ -19,7 +19,7 @@ const KNOWN_MAX: usize = 100_000;
 const KNOWN_BYTES_MAX: usize = 32 << 20;
 /// A block ends when its records, label sets and broken rows take more memory than this.
 const BLOCK_BYTES: usize = 64 << 20;
-/// Limit on the texts of a broken row that is written out for correction.
+/// Limit on the bytes of text of a broken row that is written out for correction.
 const ROW_TEXT_BYTES_MAX: usize = 4 << 20;
 /// Memory of a record in addition to its texts.
 const RECORD_BYTES: usize = 64;
@@ -113,7 +113,7 @@ impl Sorter {
             }
             if !faults.is_empty() {
                 let before = rows.text.len();
-                // The valid values of a row of a wide file are imported.
+                // In a wide file, the valid values of a broken row are imported.
                 rows.block.partly += u64::from(is_read && matches!(self.plan.shape, Shape::Wide(_)));
                 rows.broken(&table, row, number, place, &mut faults);
                 self.taken += SET_BYTES + 2 * (rows.text.len() - before);
@@ -369,12 +369,13 @@ impl Rows {
     }
 }
 
-/// For each series, the position in the batch at which its records are collected.
+/// The batch of a block, and for each series the position in the batch at which its records are collected.
 #[derive(Default)]
 struct Slots {
     batch: tacho_model::Batch,
     sets: Vec<Set>,
-    /// Key: the address of a list of series. Value: its position in `sets`, which keeps the list allocated.
+    /// Key: the address of a list of series. Value: the position of the list in `sets`. `sets` keeps the list allocated, so
+    /// that no other list has this address.
     numbers: HashMap<usize, usize>,
 }
 

@@ -16,8 +16,8 @@ use tacho_model::{Body, Entry, Kind, Labels, NAME, Sample, Value};
 
 use super::own;
 
-/// Limit on the rows of a row group. The rows are in memory until the group is written. Readers usually give each row group to
-/// one thread.
+/// Limit on the rows of a row group. The rows are in memory until the group is written. Readers usually read several row groups
+/// in parallel, each in one thread.
 const GROUP_ROWS_MAX: usize = 1 << 17;
 /// Limit on the cells of a row group. If a file has many labels, its row groups have fewer rows, but the limit on the rows is
 /// at least [`GROUP_ROWS_MIN`].

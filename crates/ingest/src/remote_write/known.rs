@@ -1,7 +1,8 @@
-//! Reads series that the store knows by the bytes of their labels. No labels are made for them.
+//! Reads series that the store finds by the encoded bytes of their labels. No labels are made for these known series.
 //!
-//! The samples of known series are stored before all others, as in `line_protocol/known.rs`. A series that is not plain gets
-//! labels, although the store may know it. Therefore all series after it get labels too.
+//! The store takes the samples of known series before all other samples of the message, as in `line_protocol/known.rs`. A
+//! series that is not plain (`read_plain`) gets labels, although the store may know it. All series after it get labels too.
+//! Otherwise a later sample of the same series could be stored before an earlier one.
 
 use tacho_model::{
     FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, Sample, Spelling, SpellingKeys, Value, varint,
@@ -21,7 +22,7 @@ const LABEL_KEY: u8 = 1 << 3 | 2;
 pub(super) struct Known<'f> {
     /// `None` if the store is not asked for series.
     keys: Option<SpellingKeys>,
-    /// `None` when no more series of the message are known.
+    /// `None` if the store is not asked, or no longer asked, for series. Then every further series gets labels.
     finder: Option<&'f mut dyn FindSeries>,
     pub samples: KnownSamples,
     /// The spelling of each series of the batch.
@@ -35,8 +36,8 @@ impl<'f> Known<'f> {
         Self { keys: Some(finder.keys().clone()), finder: Some(finder), ..Self::default() }
     }
 
-    /// Takes the samples of an encoded series if it is known. Otherwise returns its spelling, or [`Spelling::NONE`] if the series
-    /// is not plain or the store is not asked.
+    /// Takes the samples of an encoded series and returns `None`, if the series is known. Otherwise returns its spelling, or
+    /// [`Spelling::NONE`] if the series is not plain or the store is not asked.
     pub(super) fn take(&mut self, message: &[u8], budget: &mut Budget) -> Result<Option<Spelling>, Full> {
         let Some(keys) = &self.keys else { return Ok(Some(Spelling::NONE)) };
         self.plain.clear();
@@ -58,7 +59,7 @@ impl<'f> Known<'f> {
         Ok(None)
     }
 
-    /// After this call, no series are known.
+    /// After this call, the store is not asked for further series of the message.
     fn end(&mut self) {
         if let Some(finder) = self.finder.take() {
             finder.release();
@@ -73,7 +74,8 @@ impl<'f> Known<'f> {
     }
 }
 
-/// The encoded labels, if all of them are before the other fields, and these fields.
+/// Splits an encoded series into the labels at its front and all other bytes. `None` if no label is at the front, or a label is
+/// malformed. The other bytes may contain further labels.
 fn split(message: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = message;
     while let [LABEL_KEY, label @ ..] = rest {

@@ -48,8 +48,8 @@ pub enum Numbering {
 }
 
 /// The sequence numbers of a session's DATA frames. They start at 1 and rise. After the first DATA frame of a
-/// connection, gaps of up to [`SEQ_JUMP_MAX`] are allowed. A far larger number would turn every later frame of the session
-/// into a repeated frame.
+/// connection, gaps of up to [`SEQ_JUMP_MAX`] are allowed. Without this limit, one number that is far too large would turn every
+/// later frame of the session into a repeated frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
@@ -122,7 +122,8 @@ impl Session {
         self.dictionary.define(body)
     }
 
-    /// Valid record types that were defined since the last call. Above a limit (`dict.rs`), further ones are omitted.
+    /// Valid record types that were defined since the last call, at most `NEW_TYPES_MAX` of `dict.rs`. Further types are
+    /// omitted.
     pub fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
         self.dictionary.take_record_types()
     }
@@ -154,8 +155,8 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                // The memory of a refused record is not returned to the budget. This also limits the time that a frame of
-                // many records that are too long can take.
+                // The memory of a refused record is not returned to the budget. So the budget also limits the time for a frame
+                // with many records that are too long.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;

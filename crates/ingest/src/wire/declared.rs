@@ -135,7 +135,7 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            // Stops as soon as the entry is too long. The rest would take time, only for the exact length in the message.
+            // Stops as soon as the entry is too long. Rendering the rest would only add the exact length to the message.
             if object.so_far().len() > ENTRY_BYTES_MAX {
                 return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
             }

@@ -85,7 +85,7 @@ impl Hello {
             }
             pairs.push((key.to_owned(), value.to_owned()));
         }
-        // If fewer bytes remain, they are not a secret.
+        // If fewer than 16 bytes remain, HELLO has no secret.
         let secret = reader.array().ok().map(Secret);
         let token = if secret.is_none() || reader.is_empty() { None } else { Token::read(reader)? };
         let secret = secret.filter(|secret| secret.0 != [0; 16]);
@@ -171,8 +171,8 @@ pub struct Welcome {
     pub features: u64,
 }
 
-/// One record was refused; the other records of its frame were kept. If `record` is 0, the store may have refused the whole
-/// frame, or its new series above a limit.
+/// One record was refused; the other records of its frame were kept. If `record` is 0, it may have another meaning: the store
+/// refused the whole frame, or it refused one new series of the frame because of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.
@@ -201,7 +201,7 @@ pub enum ErrorCode {
     Tls = 11,
     /// The token is missing, unknown, expired or revoked.
     Unauthorized = 12,
-    /// The token does not permit writing, or not for this client.
+    /// The token lacks the role `write`, or its selector excludes this client.
     Forbidden = 13,
 }
 

@@ -47,8 +47,8 @@ pub mod feature {
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
 /// Largest step from the highest number accepted on a connection to the number of its next DATA frame.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
-/// Largest number of a connection's first DATA frame. A server may have lost its data, so the number may be large; the limit
-/// allows decades of frames.
+/// The first DATA frame of a connection may have any number up to this one. The step may exceed [`SEQ_JUMP_MAX`], because a
+/// server that has lost its data does not know the last number. The limit allows decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
 /// Limit on the ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
@@ -70,7 +70,7 @@ pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
 pub const RECORD_FIELDS_MAX: usize = 64;
 pub const RECORD_UNIT_BYTES_MAX: usize = 64;
 /// Limit on the operations in one PROBED frame. The frame lists the operations that the client itself aggregates or has switched
-/// off. If there are more, it lists the latest ones.
+/// off. If there are more, the frame lists those that the client changed last.
 pub const PROBED_MOVED_MAX: usize = 256;
 /// Limit on the bytes of a text in PROBED that are kept. A longer text is truncated.
 pub const PROBED_TEXT_BYTES_MAX: usize = 512;

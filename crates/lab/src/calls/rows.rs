@@ -1,4 +1,4 @@
-//! One line of CSV for each call, with columns like those of OpenTelemetry spans, for systems with other protocols.
+//! One line of CSV for each call, with columns like those of OpenTelemetry spans. The peers in `bench/scale` load these lines.
 
 use std::fmt::Write;
 

@@ -35,7 +35,7 @@ const KEYS: [(AttributeKey, u64, &str); 3] = [
 pub enum SendError {
     #[error("cannot send to {target}: {source}")]
     Io { target: String, source: std::io::Error },
-    #[error("the server refused the calls: {0}")]
+    #[error("the server did not acknowledge all calls: {0}")]
     Refused(String),
 }
 
@@ -67,7 +67,7 @@ impl Sender {
         if self.checked.elapsed() >= CHECK_INTERVAL { self.beat() } else { Ok(()) }
     }
 
-    /// Sends the rest, and waits until everything is acknowledged.
+    /// Sends the frames that are not full, and waits until the server has acknowledged all frames.
     pub fn finish(mut self) -> Result<(), SendError> {
         self.links.iter_mut().try_for_each(Link::flush)?;
         (0..self.links.len()).try_for_each(|link| self.wait(link, 0))
@@ -155,7 +155,7 @@ impl Link {
         self.write(&bytes)
     }
 
-    /// Whether at most `unacked` frames are unacknowledged. Waits up to a second for this.
+    /// Whether at most `unacked` frames are unacknowledged. Waits up to a second for acknowledgements.
     fn is_acked(&self, unacked: u64) -> Result<bool, SendError> {
         let (lock, changed) = &*self.answers;
         let answers = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,7 +227,7 @@ fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     changed.notify_all();
 }
 
-/// Stores the acknowledged number. Returns the reason if the server refused a frame or sent an invalid frame.
+/// Stores the number of the last acknowledged frame. Returns the reason if the server refused a frame or sent an invalid frame.
 fn take(decoder: &mut FrameDecoder, lock: &Mutex<Answers>) -> Option<String> {
     loop {
         let frame = match decoder.pull() {

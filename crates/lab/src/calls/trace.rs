@@ -6,7 +6,8 @@ use tacho_model::{Event, EventKind, Random, SpanId, TraceId, mix64};
 use super::fleet::{Fleet, Node, Repeat};
 
 pub const TRACE_CALLS_MAX: u32 = 200;
-/// Least number of calls of a request to another service: that of its client, the request itself, and four before its handler.
+/// Least number of calls of a request to another service: the call of the client, the request itself, and the four methods
+/// before its handler.
 const REQUEST_CALLS: u32 = 6;
 /// Number of processes of a service.
 pub const INSTANCES: usize = 2;
@@ -35,7 +36,7 @@ pub enum AttributeKey {
 pub enum AttributeText {
     Integer(i64),
     Uuid([u8; 16]),
-    /// Index of an exception in [`super::trace::EXCEPTIONS`].
+    /// Index of an exception in [`EXCEPTIONS`].
     Exception(usize),
 }
 
@@ -50,7 +51,7 @@ pub const EXCEPTIONS: [&str; 3] = [
 pub struct Segment {
     pub service: usize,
     pub instance: usize,
-    /// Number in the session of its process.
+    /// Number of the segment in the session of its process.
     pub number: u64,
     /// Call `k` has the span id `mix64(base + k)`.
     pub base: u64,
@@ -58,7 +59,7 @@ pub struct Segment {
     pub thread: u64,
     /// ns since the Unix epoch.
     pub start: i64,
-    /// Numbers of operations are from 1.
+    /// The numbers of operations start at 1.
     pub events: Vec<Event>,
     /// Number of the call, key, value.
     pub attributes: Vec<(u32, AttributeKey, AttributeText)>,
@@ -94,7 +95,7 @@ pub struct When {
     /// ns since the Unix epoch.
     pub start: i64,
     pub length_ns: u64,
-    /// Number of calls in this time. The last trace may exceed it.
+    /// Least number of calls in this time. The last trace is complete, so there may be a few more.
     pub calls: u64,
 }
 
@@ -254,7 +255,7 @@ impl Playing<'_> {
         })
     }
 
-    /// Returns whether the call failed and the caller does not handle it.
+    /// Returns whether the call failed and its caller does not handle the failure.
     fn call(&mut self, at: usize, node: &Node) -> bool {
         let needed = if node.remote.is_some() { REQUEST_CALLS } else { 1 };
         if self.left < needed {
@@ -268,7 +269,7 @@ impl Playing<'_> {
         };
         self.pass(at, node.self_ns / 2);
         self.exit(at, failed);
-        // The caller handles some failures of other services.
+        // The caller handles half of the failures of other services.
         failed && !(node.remote.is_some() && self.random.one_in(2))
     }
 

@@ -79,7 +79,7 @@ struct Tree<'a> {
     filter: &'a Filter,
     parents: Parents,
     operations: Table<(Arc<str>, Operation), ()>,
-    /// The index in the table of each operation of each block.
+    /// For each block: the indexes of its operations in the table `operations`.
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
@@ -175,7 +175,8 @@ impl<'a> Tree<'a> {
             chain.push((place, cause.map(|(_, position)| position)));
             next = cause.map(|(place, _)| place);
         }
-        // The causing row and its spot. `None` at the start of the chain, unless the spot of its cause is known.
+        // The causing row, and the spot below which its outermost calls are placed. `None` for the topmost segment, unless
+        // `hung` has the spot of its cause.
         let mut above: Option<(Place, Spot)> = next.zip(known);
         let mut spot = known.unwrap_or(Spot::Outside);
         for (place, position) in chain.into_iter().rev() {
@@ -204,7 +205,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Maps the calls of a shape to nodes, once for each spot `below` which its outermost calls are placed.
+    /// Maps the calls of a shape to spots. The outermost calls of the shape are placed below the spot `below`. Each mapping is
+    /// computed once.
     fn lay(&mut self, block: u32, shape: usize, below: Spot) -> Arc<[Spot]> {
         if let Some(spots) = self.laid.get(&(block, shape, below)) {
             return Arc::clone(spots);

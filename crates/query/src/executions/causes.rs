@@ -70,7 +70,8 @@ impl Causes {
         self.rounds.next()
     }
 
-    /// Collects the rows of the round whose segments have a parent. `served`: only rows in which a request was served.
+    /// Collects the rows of the round whose segments have a parent. `served`: only rows in which an outermost http-server call
+    /// ends.
     pub(super) fn gather(&mut self, source: Source<'_>, served: bool) {
         for row in source.block.rows() {
             let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
@@ -95,7 +96,7 @@ impl Causes {
         }
     }
 
-    /// Must be called between the last call of `gather` and the first search of a cause.
+    /// Must be called after the last call of `gather`, and before `resolve`, `caller` and `served`.
     pub(super) fn sort(&mut self) {
         self.all.sort_unstable_by_key(|cause| (cause.counter, cause.trace));
     }

@@ -1,10 +1,10 @@
 //! Which counters do the calls form? For each operation of a service and a host: calls, failed calls, or durations, minute by
 //! minute.
 //!
-//! A counter has a sample at each full minute: the number of calls that were entered since the start of the day (UTC) and before
-//! that minute. So samples do not depend on the requested range, and the counter restarts each day. The sample at midnight counts
-//! the whole previous day. A sample of value 0 follows it. Without that sample, PromQL would miss the restart if the first
-//! minute has at least as many calls as the previous day.
+//! A counter has a sample at each full minute: the number of ended calls that were entered since the start of the day (UTC) and
+//! before the time of the sample. So samples do not depend on the requested range, and the counter restarts each day. The sample
+//! at midnight counts the whole previous day. A sample of value 0 follows it. Without that sample, PromQL would miss the restart
+//! if the first minute has at least as many calls as the previous day.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ pub struct CounterList {
 }
 
 impl CounterList {
-    /// The samples of a counter, cut at the ends of the times.
+    /// Divides the samples of a counter into one piece for each element of `times`.
     pub fn pieces<'a>(&'a self, mut values: &'a [f64]) -> impl Iterator<Item = (Times, Vec<f64>)> + 'a {
         self.times.iter().map(move |times| {
             let (piece, rest) = values.split_at(times.len().min(values.len()));
@@ -279,7 +279,7 @@ impl Fold for Counters<'_> {
 
     fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
         let slot_minutes = summary.slot_s / MINUTE_S;
-        // All minutes before the first sample share one count, so long slots fit.
+        // All minutes before the first sample share one count, so a slot of several minutes fits if it ends before that sample.
         let is_early = |slot: i64| slot.saturating_add(1).saturating_mul(slot_minutes) <= self.first;
         if slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
             return false;

@@ -14,7 +14,7 @@ pub const QUANTILE_ERROR: f64 = 0.001;
 /// Durations in ns, in bounded memory.
 #[derive(Default)]
 pub(super) struct Durations {
-    /// Whether a sketch counts many durations. Only a sketch accepts the durations of summaries.
+    /// Whether a sketch, and not a histogram, replaces the list. Only a sketch accepts the durations of summaries.
     is_sketched: bool,
     few: Vec<u64>,
     many: Many,
@@ -53,7 +53,7 @@ impl Durations {
 
     /// Adds the durations of a summary. `min` and `max` are the shortest and the longest.
     pub(super) fn add(&mut self, buckets: &[(u16, u64)], (min, max): (u64, u64)) {
-        debug_assert!(self.is_sketched, "a histogram is not converted to a sketch");
+        debug_assert!(self.is_sketched, "only a sketch accepts the durations of a summary");
         if buckets.is_empty() {
             return;
         }

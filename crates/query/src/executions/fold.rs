@@ -2,11 +2,12 @@
 //!
 //! The caller reads the blocks from the store and passes each one to [`Fold::add`]; it may free the block afterwards. The
 //! memory of an analysis depends on what it counts (operations, services, the limit of a search), not on the number of calls.
-//! `limits.rs` bounds the rows that it joins.
+//! `limits.rs` bounds the rows that an analysis joins.
 //!
-//! Some questions join rows of different blocks: a segment and the call that caused it, or the rows of one trace. Their keys are
-//! collected in one pass and looked up in the next one. Rows are joined only with rows of the same trace. If there are too many
-//! keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
+//! Some questions join rows of different blocks: a segment and the call that caused it, or the rows of one trace. The keys of
+//! these rows are collected in one pass and looked up in the next one. Rows are joined only with rows of the same trace. If there
+//! are too many keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each
+//! round.
 
 use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock};
 use tacho_model::{Labels, TraceId, mix64};

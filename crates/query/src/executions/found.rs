@@ -20,7 +20,7 @@ pub struct TraceSummary {
     pub start: Timestamp,
     /// If the first call of the entry has not ended: the time until the last known event of the entry.
     pub duration_ns: u64,
-    /// Number of calls of the trace that were entered in the blocks read, of all services.
+    /// Number of calls of the trace, of all services. Counts the calls that were entered in the blocks that the search read.
     pub calls: u64,
     pub outcome: Outcome,
     pub request_id: Option<String>,
@@ -193,7 +193,8 @@ impl Gathering {
     }
 }
 
-/// The better of two entries of a trace: the known entry, or the entry of another row.
+/// Returns the entry of a trace with the lower rank, or joins the two entries if they are parts of one segment. The worse entry
+/// stays in `headless` if its first part is missing.
 fn better(headless: &mut HashMap<(TraceId, u64), Entry>, trace: TraceId, known: Entry, row: Entry) -> Entry {
     if known.base == row.base {
         return known.join(row);

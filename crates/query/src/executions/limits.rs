@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Limits of the joins of one analysis. Above `causes` and `parented`, the traces are shared out among more rounds. If another
+/// Limits of the joins of one analysis. Above `causes` or `parented`, the traces are shared out among more rounds. If another
 /// limit is exceeded, the answer is [`Incomplete`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -47,7 +47,7 @@ impl Default for Limits {
 pub enum Incomplete {
     /// Parts of segments that were not joined with the next or the previous part.
     Parts { omitted: u64, limit: usize },
-    /// Parts of segments with a parent that count as if they had none.
+    /// Segments with a caller that count as if they had none.
     Causes { omitted: u64, limit: usize },
     /// Traces beyond those that the search compared may belong to the answer.
     Candidates { limit: usize },
@@ -60,8 +60,8 @@ impl fmt::Display for Incomplete {
         match self {
             Self::Parts { omitted, limit } => write!(
                 f,
-                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for another one: \
-                 times of calls that continue in another part may be too short"
+                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for their next or \
+                 previous part: times of calls that span several parts may be too short"
             ),
             Self::Causes { omitted, limit } => write!(
                 f,
@@ -69,7 +69,7 @@ impl fmt::Display for Incomplete {
                  segments with a caller: edges between services may be missing, and self times of HTTP clients may be too long"
             ),
             Self::Candidates { limit } => {
-                write!(f, "only {limit} traces could be compared: others may belong to this answer")
+                write!(f, "only {limit} traces could be compared: other traces may belong to this answer")
             }
             Self::Requests { omitted, limit } => write!(
                 f,

@@ -6,8 +6,8 @@
 //! beyond the requested range. A call belongs to the range if its enter event is in the range.
 //!
 //! **Self time** of a call: the time during which it was the innermost open call of its thread. The self time of an http-client
-//! call excludes the time of the recorded http-server call that it caused. It includes other work that it hands to other threads
-//! or services: during that work, the call waits or continues in parallel.
+//! call excludes the time of the recorded http-server call that it caused. It includes the time of other work that the call hands
+//! to other threads or services: during that work, the call waits or continues in parallel.
 //!
 //! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store. Step after:
 //! `server/src/http/executions/answer.rs`, which writes JSON.

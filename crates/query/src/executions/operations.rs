@@ -31,7 +31,7 @@ pub struct OperationStats {
     pub min_ns: u64,
     pub max_ns: u64,
     pub total_ns: u64,
-    /// `None` for an HTTP client call if the answer is from summaries, which lack the time of its server.
+    /// `None` for an HTTP client call if any figures are from summaries, because summaries lack the time of the server.
     pub self_ns: Option<u64>,
     pub timeline: Vec<OperationPoint>,
 }

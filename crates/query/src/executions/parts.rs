@@ -9,9 +9,9 @@ use tacho_chunk::{PartKey, RowRef};
 
 use super::limits::Incomplete;
 
-/// `E`: what is kept of the end of a part. `S`: what is kept of the start of the next part.
+/// `E`: the facts about the end of a part. `S`: the facts about the start of the next part.
 pub(super) struct Parts<E, S> {
-    /// By the key of the earlier part, like `starts`.
+    /// Both maps have the key of the earlier part.
     ends: HashMap<PartKey, E>,
     starts: HashMap<PartKey, S>,
     /// Limit on the size of each map. Further rows do not wait: their segments count as if the other part were missing.

@@ -1,4 +1,5 @@
-//! In which traces does every segment have a parent? Their first calls are not recorded, so another segment is the entry.
+//! In which traces does every segment have a parent? The segment that started such a trace is not known, so the earliest known
+//! segment is the entry (`found.rs`).
 
 use tacho_model::TraceId;
 

@@ -1,4 +1,4 @@
-//! Which traces match a search? The first ones in the requested order, over the whole range.
+//! Which traces match a search? The answer has those that are first in the requested order, over the whole range.
 //!
 //! A search with a service or an operation looks for calls: calls of the operation, or the outermost calls of the service's
 //! segments. Range, duration, outcome and order then apply to the call, and a trace is found once, by its best call. Any other
@@ -9,7 +9,7 @@
 //!   Candidates   the best calls, or the best segments without a parent
 //!   Parented     the traces with segments that have a parent               only for further rounds of the next two passes
 //!   Root         which of these traces have a segment without a parent     only without service and operation
-//!   Rootless     the best segments of the other traces                     only if there are some
+//!   Rootless     the best segments of the other traces                     only if there are such traces
 //!   Verify       the entries of the candidates
 //! ```
 //!
@@ -102,7 +102,7 @@ pub struct Searching {
     parts: Parts<Option<Candidate>, ()>,
     limits: Limits,
     incomplete: Vec<Incomplete>,
-    /// Segments with the requested request id whose traces were omitted.
+    /// Number of segments with the requested request id whose traces were omitted.
     unrequested: u64,
     parented: Parented,
     candidates_max: usize,

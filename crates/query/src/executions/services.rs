@@ -49,6 +49,7 @@ struct Requests {
     errors: u64,
     refused: u64,
     durations: Durations,
+    /// Requests, failed requests and durations per step.
     steps: Vec<(u64, u64, Durations)>,
 }
 
@@ -78,8 +79,8 @@ impl Requests {
     }
 }
 
-/// Accumulated figures of one service. Both kinds of requests are counted, because `finish` chooses between them: a service has
-/// http-server calls or not.
+/// Accumulated figures of one service. Both kinds of requests are counted, because only `finish` knows whether the service has
+/// http-server calls.
 struct Gathered {
     hosts: BTreeSet<Arc<str>>,
     calls: u64,

@@ -1,6 +1,6 @@
 //! What is the aggregate of the series of each group at each step?
 //!
-//! Step before: `evaluate.rs`, which provides the rows. `functions/over_time.rs` uses the same folds.
+//! Step before: `evaluate.rs`, which provides the rows. `functions/over_time.rs` uses the same folds (`fold.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::Error;
 
 use super::fold::{Count, Fold, Max, Mean, Min, One, Sum};
 use super::grid::Grid;
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::{chosen, with};
 use super::node::{Aggregate, AggregateOp, LabelChoice};
 use super::quantile::{by_value, quantile};

@@ -11,7 +11,7 @@ use crate::Error;
 
 use super::STALE;
 use super::grid::Grid;
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::{rebuilt, with, without_name};
 use super::matching::{Group, groups};
 use super::node::{Binary, BinaryOp, Cardinality, LabelChoice};

@@ -1,12 +1,12 @@
 //! Checks the files, rows, chunks and journals of a data directory without changing it. A server may run at the same time.
 //!
 //! ```text
-//!   Source::open   opens the journals, the image of chunks/, new journals        result: the state of one moment
+//!   Source::open   opens the journals, then chunks/, then journals made since    result: the state of one moment
 //!   Source::run    one thread reads the files in order; workers check the rows   result: findings
 //! ```
 //! `crate::repair` runs the same pass and copies the intact rows.
 
-mod side;
+mod side_files;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -20,9 +20,9 @@ use tacho_store::check::{
 };
 use tacho_store::{Error, ErrorKind, Result, Row};
 
-pub use side::{INCOMPLETE, refuse_incomplete};
+pub use side_files::{INCOMPLETE, refuse_incomplete};
 
-/// A batch is sent to a worker when it has this many rows, or this many bytes.
+/// A batch of rows is sent to a worker when it has `BATCH_ROWS` rows, or `BATCH_BYTES` bytes.
 const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
 /// Number of queued batches for each worker, to limit the memory.
@@ -121,7 +121,7 @@ impl Source {
         depth: Depth,
         missing: Vec<Finding>,
     ) -> Result<Self> {
-        let mut findings = side::findings(data)?;
+        let mut findings = side_files::findings(data)?;
         findings.extend(image.take_findings());
         findings.extend(journals.names()?);
         findings.extend(missing);

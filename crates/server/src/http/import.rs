@@ -84,10 +84,10 @@ async fn import(
             }
             // The store has counted its records when they arrived first.
             Written::Appended(Appended::Repeated) => repeated += 1,
-            Written::Appended(Appended::Partly(left_out)) => {
-                received.without(&left_out).add_to(&app.metrics);
-                refuse(rejected + left_out.records.iter().sum::<usize>() as u64);
-                let reasons = left_out.named.into_iter().map(|series| series.reason);
+            Written::Appended(Appended::Partly(refused_part)) => {
+                received.without(&refused_part).add_to(&app.metrics);
+                refuse(rejected + refused_part.records.iter().sum::<usize>() as u64);
+                let reasons = refused_part.named.into_iter().map(|series| series.reason);
                 refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
             }
         }

@@ -14,7 +14,7 @@ use tacho_model::{FindSeries, KnownSeries, SeriesId, Spelling, SpellingKeys};
 
 use super::numbers::SeriesNumber;
 use crate::guarded::Guarded;
-use crate::recover::draw_id;
+use crate::options::draw_id;
 
 /// Number of spellings that are looked up or added under one lock. The lock is held for about 0.2 ms.
 const AT_ONCE: usize = 1_024;

@@ -32,7 +32,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Moves the position and the numbers over the tokens with these differences. The caller moves the states.
+    /// Moves `token` and `firsts` past the tokens with these differences. The caller moves the states and the positions in the
+    /// streams.
     pub(super) fn pass(&mut self, steps: &[u64]) {
         self.token += steps.len();
         match self.firsts.as_mut_slice() {

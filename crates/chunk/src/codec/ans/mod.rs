@@ -25,7 +25,7 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Ans;
 
-/// Minimum number of values. Below it, a table takes more than it saves.
+/// Minimum number of values. For fewer values, a table takes more bytes than the codec saves.
 const COUNT_MIN: usize = 32;
 /// Number of bits that one read provides, at any bit offset.
 const WORD_BITS: u32 = 57;
@@ -34,12 +34,13 @@ pub(super) const ORDER_MAX: u8 = 2;
 /// Minimum size of a column with marks, bytes. In a smaller column, marks would take more than one thirtieth of the
 /// size.
 const MARKED_BYTES_MIN: usize = 1_024;
-/// Tokens before a part that are decoded at once; a multiple of [`LANES`]. Their differences stay in the L1 cache.
+/// Tokens before the requested part are decoded in groups of this size, a multiple of [`LANES`]. The differences of a group stay
+/// in the L1 cache.
 const SKIPPED_AT_ONCE: usize = 256;
 /// Flag that is added to the order if the column has marks.
 const MARKED: u8 = 4;
 
-/// The first number of each order below `order`. Summation starts with these numbers.
+/// The numbers with which summation starts: for order 1 the first word, for order 2 also the first difference.
 fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
     match (order, words) {
         (0, _) => Some(vec![]),
@@ -124,8 +125,8 @@ impl Tokens {
         for (state, token) in states.iter_mut().zip(rest) {
             leaving.push(encoder.step(state, *token));
         }
-        // From here on, `leaving` goes from the last token to the first. Each token of the rest has its own state, so the rest
-        // was encoded forwards.
+        // From here on, `leaving` goes from the last token to the first. The tokens of the rest have different states, so the
+        // loop above can encode them in any order.
         leaving.reverse();
         let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
         let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);

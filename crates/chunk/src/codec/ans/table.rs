@@ -12,7 +12,7 @@ use crate::bytes::Reader;
 /// fit into one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
-/// A table of this size is enlarged only for rare tokens.
+/// The logarithm exceeds this only if rare tokens need a larger table.
 const LOG_ENOUGH: u32 = 9;
 /// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This excess costs other tokens
 /// 0.006 bits each.
@@ -187,7 +187,8 @@ struct Symbol {
     places: i32,
 }
 
-/// The bits that a step emits, at most [`LOG_MAX`], stored above four bits with their number.
+/// The bits that a step emits, at most [`LOG_MAX`]. The low four bits of the field are their number, the bits above are the
+/// emitted bits.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving(u16);
 
@@ -204,7 +205,7 @@ impl Leaving {
 pub(super) struct Encoder {
     log: u32,
     symbols: [Symbol; TOKENS],
-    /// Next states by token, in rising order.
+    /// The states of all tokens, ordered by token and then by number.
     states: Vec<u16>,
 }
 

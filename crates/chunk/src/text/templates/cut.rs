@@ -71,7 +71,7 @@ fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }
 
-/// Adds each run of digits.
+/// Adds a slot for each run of digits in a word that starts at `at`.
 fn digits(word: &[u8], mut at: usize, slots: &mut Vec<Range<usize>>) {
     for run in word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
         if run.first().is_some_and(u8::is_ascii_digit) {

@@ -89,13 +89,13 @@ impl Codec for Templates {
         let mut used = templates.saturating_add(rows.first().copied().unwrap_or(0));
         let (mut read, mut values) = (Vec::with_capacity(templates), 0usize);
         for (number, rows) in rows.into_iter().skip(1).enumerate() {
-            let missing = Error::limit("strings of templates", strings, templates);
+            let missing = Error::value("number of strings of the templates", strings as u64);
             let template = Template::new(table.get(number).ok_or(missing)?, rows, &mut values)?;
             read.push(template.read(&mut reader, rows, &mut used, depth)?);
         }
         reader.end("templates")?;
         if used != strings {
-            return Err(Error::limit("strings of templates", strings, used));
+            return Err(Error::value("number of strings of the templates", strings as u64));
         }
         unfold(&numbers, &mut read, &table)
     }

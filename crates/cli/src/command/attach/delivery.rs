@@ -15,8 +15,8 @@ use crate::failure::Failure;
 const PATH_BYTES_MAX: usize = 800;
 
 /// Returns the path of the agent in the mount namespace of the process. Copies the jar into the /tmp of the process if the
-/// process cannot read the original, or if its path is not [`plain`]. The copy remains, because the program reads classes from it
-/// while it runs.
+/// process cannot read the original, or if the path of the original is not [`plain`]. The copy remains, because the process reads
+/// classes from the copy as long as it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
@@ -73,8 +73,8 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
-        // Without the right to change owner and group, the file belongs to the user of this process. A process of the same user
-        // can read it. The group has no access in either case.
+        // If both processes have the same user, a failure is ignored: the file already belongs to this user. The mode of the
+        // file, 0600, gives its group no access.
         Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };

@@ -41,7 +41,7 @@ pub struct Attach {
     /// Process of a running Java program
     #[arg(value_name = "PID")]
     pid: Option<u32>,
-    /// Settings of the agent; they override those of the file
+    /// Settings of the agent; they override the settings in the file of --config
     #[arg(value_name = "KEY=VALUE", value_parser = settings::pair)]
     settings: Vec<(String, String)>,
     /// File with settings of the agent

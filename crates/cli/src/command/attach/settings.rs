@@ -53,7 +53,7 @@ struct AgentSetting {
 }
 
 fn all() -> AgentSettings {
-    toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed it")
+    toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed agent/settings.toml")
 }
 
 /// The environment variables of all agents.

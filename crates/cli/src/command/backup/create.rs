@@ -153,7 +153,7 @@ impl Snapshot {
         let path = format!("{SNAPSHOTS}/{id}");
         let seconds = ask::number(answer, "lease_seconds").max(3);
         let lease = Lease::keep(runtime, client, path, Duration::from_secs(seconds));
-        // This may be the server of another data directory, for example if no address was given.
+        // The answer may come from the server of another data directory, for example if no address was given.
         let directory = data.join(tacho_server::snapshots::DIRECTORY).join(id);
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_id || !directory.is_dir() {

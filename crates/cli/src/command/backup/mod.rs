@@ -59,7 +59,7 @@ pub fn existing(address: &str) -> Result<Repository, Failure> {
 pub fn failed(error: tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Invalid => Failure::usage(error),
-        ErrorKind::Locked => Failure::new(error).hint("retry when it has ended"),
+        ErrorKind::Locked => Failure::new(error).hint("retry when the other command has ended"),
         ErrorKind::Closed => Failure::interrupted(stop::INTERRUPTED),
         _ => Failure::new(error),
     }

@@ -29,7 +29,7 @@ impl Stop {
             on_signal.0.store(true, Ordering::Relaxed);
             if let Ok(second) = signal::stop() {
                 second.await;
-                // The user does not want to wait, for example for the end of a check.
+                // The user does not want to wait until the work calls `check` again.
                 std::process::exit(Failure::INTERRUPTED);
             }
         });

@@ -24,7 +24,7 @@ pub struct Findings {
     status: Value,
     /// Number of records of [`EVENT`].
     events: u64,
-    /// Executions.
+    /// Executions that the server received.
     received: f64,
     /// Bytes over the native protocol, nearly all of them for the executions.
     wire_bytes: f64,

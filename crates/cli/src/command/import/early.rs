@@ -8,16 +8,16 @@ use tacho_model::{Batch, Timestamp};
 /// 1990-01-01T00:00:00Z. Imported measurements are rarely older.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
-/// The unit in which numeric times were read, and the option to change it.
+/// The unit in which numeric times were read, and the way to set another unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The unit in ns. `None` when it differs between rows.
     pub ns: Option<i64>,
-    /// The option that sets another unit.
+    /// The option that sets the unit. For JSON lines, the name of the member sets it.
     pub remedy: &'static str,
 }
 
-/// The first time of a file, and whether any time is not early.
+/// The first time of a file, and whether any of its times is in 1990 or later.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Early {
     first: Option<Timestamp>,

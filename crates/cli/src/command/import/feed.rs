@@ -1,4 +1,4 @@
-//! Reads files, decodes and counts their records, and cuts them into pieces, during an import on a thread of its own.
+//! Reads files, decodes and counts their records, and cuts the records into pieces. An import does this on a separate thread.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -168,8 +168,9 @@ impl Feed {
 }
 
 pub fn other_files() -> Failure {
-    Failure::new("the files differ from those at the start of this import")
-        .hint("--again starts from the beginning: samples are still stored once, entries twice")
+    Failure::new("the files differ from those at the start of this import").hint(
+        "--again starts from the beginning: entries that are already stored are stored twice, samples once",
+    )
 }
 
 struct Rejects<'a> {

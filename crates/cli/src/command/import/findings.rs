@@ -11,7 +11,7 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Limit on the reported broken rows. Further ones are counted, and written to the rejects file.
+/// Limit on the broken rows that are reported one by one. The file of `--rejects` gets all broken rows.
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
@@ -52,7 +52,7 @@ pub struct Findings {
     early: Early,
     /// Number of texts in columns without numbers, by column.
     #[serde(default)]
-    texts_left_out: BTreeMap<String, u64>,
+    texts_skipped: BTreeMap<String, u64>,
     pub files: u64,
     /// The columns of the CSV files. If their headers differ, the columns of the last file.
     #[serde(default)]
@@ -67,7 +67,7 @@ impl Findings {
         Self { quiet: true, ..Self::default() }
     }
 
-    /// Reports how a file is read, unless an earlier file was read the same way, and the doubts about it.
+    /// Reports how a file is read, unless an earlier file was read the same way. Reports the doubts about this way of reading.
     pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>, columns: Vec<String>) {
         self.has_several_headers |= self.files > 0 && self.columns != columns;
         self.columns = columns;
@@ -108,8 +108,8 @@ impl Findings {
         self.partly += block.partly;
         self.exemplars += block.exemplars;
         self.thinned += block.thinned;
-        for (column, texts) in &block.texts_left_out {
-            *self.texts_left_out.entry(column.clone()).or_default() += texts;
+        for (column, texts) in &block.texts_skipped {
+            *self.texts_skipped.entry(column.clone()).or_default() += texts;
         }
         let room = BROKEN_NAMED_MAX.saturating_sub(self.named.len());
         let named = block.broken.iter().take(room).map(|broken| format!("{}: {broken}", file.display()));
@@ -173,15 +173,15 @@ impl Findings {
 
     /// Prints one line for each column without numbers, for at most [`COLUMNS_NAMED_MAX`] columns.
     fn print_texts(&self) {
-        for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
+        for (column, texts) in self.texts_skipped.iter().take(COLUMNS_NAMED_MAX) {
             let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
             eprintln!("column {column:?} holds no numbers: its {texts} {is} skipped");
         }
-        let more = self.texts_left_out.len().saturating_sub(COLUMNS_NAMED_MAX);
+        let more = self.texts_skipped.len().saturating_sub(COLUMNS_NAMED_MAX);
         if more > 0 {
             eprintln!("texts of {} more columns are skipped", units::count(more as u64));
         }
-        if !self.texts_left_out.is_empty() {
+        if !self.texts_skipped.is_empty() {
             eprintln!("hint: --text makes entries of texts; --value-column names the column that has them");
         }
     }
@@ -204,13 +204,13 @@ impl Findings {
         }
     }
 
-    pub fn texts_left_out(&self) -> u64 {
-        self.texts_left_out.values().sum()
+    pub fn texts_skipped(&self) -> u64 {
+        self.texts_skipped.values().sum()
     }
 
     /// Number of columns with texts and without numbers.
     pub fn text_columns(&self) -> usize {
-        self.texts_left_out.len()
+        self.texts_skipped.len()
     }
 
     pub fn json(&self) -> Value {
@@ -230,9 +230,9 @@ impl Findings {
             "partly_imported": self.partly,
             "broken_named": self.named,
             "warnings": self.warnings,
-            "exemplars_left_out": self.exemplars,
+            "exemplars_skipped": self.exemplars,
             "thinned": self.thinned,
-            "texts_left_out": self.texts_left_out,
+            "texts_skipped": self.texts_skipped,
         })
     }
 }

@@ -35,7 +35,7 @@ pub enum Format {
     Openmetrics,
     /// Prometheus text format: times in milliseconds
     Prometheus,
-    /// Apache Parquet, long or wide, as pandas, polars and DuckDB write it (a build with the feature parquet)
+    /// Apache Parquet, long or wide, as pandas, polars and DuckDB write it (needs a build with the feature parquet)
     Parquet,
 }
 
@@ -163,8 +163,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// The first given option for names, labels or kind of the series, and the name of the format, if the format does not support
-    /// such options. Without the option the series would be wrong, so the caller reports an error.
+    /// If the format does not support options for names, labels or kind of the series: the first such option that is given, and
+    /// the name of the format. The caller reports an error, because the series would be wrong if the option were ignored.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,

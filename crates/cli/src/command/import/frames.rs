@@ -14,7 +14,7 @@ const SAMPLE_BYTES: usize = 20;
 /// Added to the bytes of the labels of each series, and to the bytes of each entry's body.
 const RECORD_BYTES: usize = 32;
 
-/// Cuts a batch into pieces that fit into one frame each. Equal batches give equal pieces.
+/// Cuts a batch into pieces. Each piece fits into one DATA frame. Equal batches give equal pieces.
 pub fn pieces(batch: Batch) -> Vec<Batch> {
     let mut out = Pieces::default();
     for series in batch.samples {

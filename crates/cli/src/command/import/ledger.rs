@@ -13,8 +13,8 @@ pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Number of samples with the time of an earlier sample, or before it. Such a sample may replace another, because the store
-    /// keeps only the last sample of each time.
+    /// Number of samples whose time is not after the latest time sent before for the series. Such a sample may replace another
+    /// sample, because the store keeps only the last sample of each time.
     pub late: u64,
 }
 

@@ -111,7 +111,7 @@ fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
             Some(file) => format!("reading from {} of {}", start.mark, file.display()),
             None => "reading nothing".to_owned(),
         },
-        None => "reading the part before it again".to_owned(),
+        None => "reading the files from the beginning".to_owned(),
     };
     eprintln!("resuming after {sent}, as recorded in {}; {place}", keeper.place());
     checkpoint

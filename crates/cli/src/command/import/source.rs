@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Bytes read for a block, which ends with the last whole row in them. A larger row makes a larger block. The same file is always
 /// divided into the same blocks.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Limit on the bytes of one row. Other programs export long lines.
+/// Limit on the bytes of one row. It is high, because VictoriaMetrics exports many samples of a series in one line.
 const ROW_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a file that are used to detect its format.
 const HEAD_BYTES: usize = 1 << 20;
@@ -30,7 +30,7 @@ const STDIN: &str = "-";
 pub struct Source {
     path: PathBuf,
     input: Box<dyn Read + Send>,
-    /// The file, for seeking. `None` if it is compressed or standard input.
+    /// The file, for seeking. `None` for a compressed file and for standard input.
     plain: Option<File>,
     read: Arc<AtomicU64>,
     /// Checksum of the first [`STRETCH_BYTES`].
@@ -109,7 +109,7 @@ impl Source {
         if let Some(mut file) = self.plain.take()
             && file.seek(SeekFrom::Start(begin)).is_ok()
         {
-            self.read.fetch_add(begin, Ordering::Relaxed);
+            self.read.store(begin, Ordering::Relaxed);
             self.input = Box::new(Counting { inner: file, count: Arc::clone(&self.read) });
             self.buffer.clear();
             self.tail.clear();

@@ -211,7 +211,7 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
     };
     let damaged = |cause: String| {
         Failure::new(format!("state file {} cannot be used: {cause}", path.display()))
-            .hint("--again starts from the beginning: samples are still stored once, entries twice")
+            .hint("--again starts from the beginning: entries that are already stored are stored twice, samples once")
     };
     let state: State = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
     match state.version {

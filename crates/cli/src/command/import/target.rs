@@ -46,7 +46,9 @@ impl Target {
         let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {
-                ErrorKind::Locked => failure.hint("a server uses it: send to it with --server"),
+                ErrorKind::Locked => {
+                    failure.hint("a server uses the directory: send to this server with --server")
+                }
                 ErrorKind::Corrupt => failure.hint(ask::damage_hint(data)),
                 _ => failure,
             }

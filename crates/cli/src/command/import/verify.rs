@@ -27,9 +27,11 @@ const NAMED_MAX: usize = 10;
 pub struct Verdict {
     /// Number of sent records of all series.
     pub sent: u64,
+    /// Tally of the stored samples of the sent series.
     pub samples: Tally,
+    /// Tally of the stored entries of the sent series.
     pub entries: Tally,
-    /// Number of sent samples that a later sample with the same time replaced.
+    /// Number of sent samples that were replaced by a sample that was sent later and has the same time.
     pub replaced: u64,
     /// The series that differ: name, tally of the sent records without those that the store need not keep, tally of the stored
     /// records.
@@ -107,7 +109,7 @@ impl fmt::Display for Verdict {
         }
         if self.replaced > 0 {
             let replaced = units::counted(self.replaced, "sample", "samples");
-            writeln!(f, "{replaced} had the same time as a later one and were replaced")?;
+            writeln!(f, "replaced: {replaced} with the same time as a sample in a later row")?;
         }
         for (keep_ns, records) in &self.expired {
             writeln!(f, "{}", self.too_old(*records, *keep_ns))?;

@@ -61,7 +61,8 @@ impl Switch {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Adds the rule. Returns the server's answer with the rule, the agents in its scope, and their reports before the rule.
+    /// Adds the rule. Returns the server's answer (it contains the rule), the agents in the scope of the rule, and the reports of
+    /// these agents from before the rule was added.
     async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
         let client = self.server.client()?;
         let before = self.before(&client).await?;

@@ -11,7 +11,7 @@ use super::super::agents::name;
 use super::super::ask;
 use crate::failure::Failure;
 
-/// Limit on the agents, and on the reasons, named in a message.
+/// Largest number of agents, and of reasons, that a message names.
 const NAMED_MAX: usize = 3;
 
 /// The agents' reports before the rule was added, by session.
@@ -19,7 +19,8 @@ pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
-    /// Present if an agent cannot follow the rule, or did not answer in time.
+    /// Present if an agent cannot follow the rule, or did not answer in time. If the command did not wait, a late agent is no
+    /// failure.
     pub failure: Option<Failure>,
 }
 
@@ -66,7 +67,8 @@ impl Verdict {
     }
 }
 
-/// Warns of a pattern that matches no method of any agent, or all methods of one agent.
+/// Warns of a pattern that decides no method of any agent. Otherwise warns of each agent in which the pattern matches everything,
+/// or in which the rule reduces the recording of all methods ([`takes_all`]).
 fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();

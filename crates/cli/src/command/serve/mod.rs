@@ -55,7 +55,7 @@ fn init_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // Logging internal errors would panic if stderr is closed.
+        // If stderr is closed, a report of a failed write of the log would panic.
         .log_internal_errors(false)
         .init();
 }

@@ -62,7 +62,7 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     for (text, found) in mix.texts.iter().zip(found.chunks(ASKED as usize)) {
         if !found.contains(&true) {
             eprintln!(
-                "warning: {text}: selects none of the sampled series; the mean time of a query includes it"
+                "warning: {text}: selects none of the sampled series; the mean time of a query includes this query"
             );
         }
     }

@@ -14,7 +14,7 @@ use super::training::Training;
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// Chunk sizes to try, values per series. None exceeds the configurable maximum.
+/// Chunk sizes to try, values per series. The largest is the maximum of `values` in a `[[chunks]]` rule of `tacho.toml`.
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// The codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"];
@@ -61,7 +61,8 @@ pub struct Trials {
 type Codecs = (&'static str, CodecSet);
 
 impl Trials {
-    /// First tries sizes and compressions. Then tries codecs and tolerances with the best of them.
+    /// First tries sizes and compressions. Then tries sets of codecs, and the tolerance if there is one, with the best sizes and
+    /// compressions.
     pub fn run(training: &Training, mix: &Mix, limits: &Limits) -> Result<Self, Failure> {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);

@@ -127,7 +127,7 @@ impl Opened {
         if damage.index {
             let at = self.expected.length - damage.excess;
             let at = Place { offset: Some(at), ..Place::file(self.name.clone()) };
-            let why = "the index or the trailer before this offset does not match its checksum";
+            let why = "the index or the trailer before this offset is damaged";
             findings.push(Finding::new(FindingKind::IndexDamaged, at, why));
         }
         // Another finding reports that an ended file is shorter than the manifest states.
@@ -241,7 +241,7 @@ impl Image {
         let bytes = all.get(..in_memory(opened.extent.end)).unwrap_or(&all);
         let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
         let bad = readable.bad.iter().filter(|place| rows_and_index(place));
-        // The findings about the rows in these sectors report the loss.
+        // These findings report no loss, because the findings about the rows in the bad sectors report it.
         let of_disk = bad.map(|place| unreadable(&opened.name, place, &readable).loss(Loss::Nothing));
         checked.findings.extend(of_disk);
         let mut sound: BTreeSet<usize> = BTreeSet::new();
@@ -335,8 +335,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // No index confirms the key, so the key may be damaged, too. Therefore a later row may have replaced this row, or not.
-        // The row counts as needed.
+        // No index confirms the key, so the key may be damaged, too. It is then unknown whether a later row has replaced this
+        // row. Therefore the row counts as needed.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }
@@ -390,7 +390,7 @@ impl OwnedEntry {
         Self { action, table, partition, clustering, offset: offset as usize, bytes }
     }
 
-    /// The damaged row in the form that a reader gets.
+    /// The row with its place, as a read through the driver reports it.
     fn wrong(self, bytes: &[u8]) -> Wrong {
         let Self { table, offset, .. } = self;
         let found = bytes.get(offset..).unwrap_or_default();

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   Image::open -> index of all rows -> driver()     for the rows of the Series and Meta tables
-//!   check_file  -> each row with its place           for the meaning of rows, tacho_store::check
+//!   check_file  -> each row with its place           for tacho_store::check, which decodes the rows
 //! ```
 
 mod file;
@@ -184,7 +184,8 @@ fn hold(directory: &Path) -> Result<Held> {
 fn try_hold(directory: &Path) -> Result<Held> {
     let found = Manifest::read(&RealDisk, directory)?;
     let mut manifest = found.manifest.clone().unwrap_or_default();
-    // Read before the lengths of the files, because a server may append rows at the same time.
+    // `END` is read before the lengths of the files. Otherwise a server could append rows in between, and the file would seem
+    // shorter than `END` states.
     let end = end::read(&RealDisk, directory);
     let mut files = BTreeMap::new();
     let is_there = exists(&RealDisk, directory).map_err(|e| Error::io("list segments", directory, e))?;
@@ -236,8 +237,8 @@ fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option
         Ok(end::Found { damaged: 0, .. }) => None,
         Ok(end::Found { damaged, .. }) => {
             let why = format!(
-                "{damaged} bytes match no checksum. The file only states the length of the growing segment: if the end of \
-                 that segment is missing, too, this may not be detected"
+                "{damaged} bytes match no checksum. The file states only the length of the growing segment: if the end of \
+                 that segment is missing, too, a start may not detect the loss"
             );
             Some(Finding::new(FindingKind::Unacknowledged, place, why).remedy(END_REMEDY))
         }

@@ -147,7 +147,8 @@ fn increase_over_midnight_is_the_number_of_calls() {
                 let per_second = expected / ((end - start) * 60) as f64;
                 assert!((got("rate") - per_second).abs() < 1e-9, "{counts:?} {le}: {start} to {end}");
             }
-            // `increase` extrapolates other windows by a minute.
+            // The first sample of a window that begins within a day is a minute after the start of the window. `increase`
+            // extrapolates over this minute.
             for midnight in 1..5 {
                 let end = midnight * DAY + 300 * MINUTE;
                 let within =

@@ -7,7 +7,7 @@ use tacho_model::{Labels, Rewrite};
 
 use crate::Error;
 use crate::promql::functions::call::Call;
-use crate::promql::label_room::LabelRoom;
+use crate::promql::label_memory::LabelRoom;
 use crate::promql::labels::{check_value, with};
 use crate::promql::rows::{Row, Twins, Value, settle};
 

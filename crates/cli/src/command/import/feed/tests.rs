@@ -77,7 +77,7 @@ fn accounts(outcome: &Outcome) -> Vec<(&(Kind, SeriesId), &Account)> {
     list
 }
 
-/// Checks that there are at least this many checkpoints, and that resuming from each of them gives the same result.
+/// Checks that a run makes at least `checkpoints_min` checkpoints, and that resuming from each of them gives the same result.
 fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     let place = Place::new(files, args);
     let state = place.state();
@@ -88,7 +88,7 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
         checkpoints += 1;
         assert!(
             place.taken_up(&state, bytes, piece.seq - 1).is_none(),
-            "a checkpoint ahead of the store is used"
+            "a checkpoint ahead of the state is used"
         );
         let from = place.taken_up(&state, bytes, piece.seq).unwrap();
         let rest = place.run(&state, Some(from)).unwrap();

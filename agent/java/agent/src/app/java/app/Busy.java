@@ -86,8 +86,9 @@ final class Busy {
     }
 
     /**
-     * Prints the memory of the process in bytes, without the frames of parked virtual threads: the
-     * JVM keeps one or two chunks of frames per thread, depending on the last collection.
+     * Prints the heap, the direct memory and the resident memory of the process, in bytes. The heap
+     * excludes the frames of parked virtual threads ({@code StackChunk}), because their number
+     * varies: the JVM keeps one or two chunks per thread, depending on the last collection.
      */
     private static void tell() throws Exception {
         String histogram =
@@ -116,7 +117,7 @@ final class Busy {
         System.out.println("heap " + heap + " direct " + direct + " resident " + resident());
     }
 
-    /** -1 on systems other than Linux. */
+    /** Resident memory of the process in bytes; -1 on systems other than Linux. */
     private static long resident() throws Exception {
         Path status = Path.of("/proc/self/status");
         if (!Files.exists(status)) {

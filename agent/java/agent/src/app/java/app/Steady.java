@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
-/** Programs that run until a line arrives on standard input. */
+/** Programs that wait for lines on standard input. */
 final class Steady {
     private static final int LAST_REQUESTS = 500;
 
@@ -13,8 +13,8 @@ final class Steady {
     private Steady() {}
 
     /**
-     * Makes requests in the given number of threads. At the end, one more thread makes a known
-     * number of requests.
+     * Makes requests in the given number of threads until a line arrives on standard input. Then
+     * one more thread makes {@link #LAST_REQUESTS} requests.
      */
     static void run(int threads) throws Exception {
         List<Thread> workers = new ArrayList<>();
@@ -63,7 +63,10 @@ final class Steady {
     static final class Slow {
         private final int value;
 
-        /** The agent instruments constructors in another way than methods. */
+        /**
+         * Part of the recursion, because the agent instruments constructors in another way than
+         * methods.
+         */
         Slow(int depth) throws InterruptedException {
             Thread.sleep(5);
             value = depth <= 1 ? 1 : 1 + down(depth - 1);

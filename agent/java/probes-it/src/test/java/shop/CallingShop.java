@@ -52,7 +52,7 @@ public final class CallingShop {
             client.send(new Foreign(address), HttpResponse.BodyHandlers.discarding());
             throw new IllegalStateException("the client accepts a request without headers");
         } catch (UnsupportedOperationException e) {
-            // Expected: the request itself throws this.
+            // Expected: Foreign.headers() throws it.
         }
     }
 
@@ -107,7 +107,7 @@ public final class CallingShop {
         }
     }
 
-    /** A request class of the program without readable headers. */
+    /** A request class of the program. Its headers cannot be read. */
     private static final class Foreign extends HttpRequest {
         private final URI address;
 

@@ -53,7 +53,7 @@ public final class PromisingShop {
                 each.get();
             }
             if (silent.stream().anyMatch(CompletableFuture::isDone)) {
-                throw new IllegalStateException("these requests must not be answered");
+                throw new IllegalStateException("a request to /silent has ended");
             }
             new CountDownLatch(1).await(); // until the test kills the process
         }

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Task objects that are submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
- * unrecorded code. Each scenario has its own method for the work, which identifies its runs.
+ * unrecorded code. The work of each scenario is its own method, so the method identifies the runs.
  */
 public final class ReusedTask {
     static final int TIMES = 200;

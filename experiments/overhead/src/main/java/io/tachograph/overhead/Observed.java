@@ -68,7 +68,7 @@ public final class Observed {
                         pair("first_bin", workload.firstBin()),
                         pair("traces", sum(workers.stream().mapToLong(w -> w.traces))),
                         pair("late", sum(workers.stream().mapToLong(w -> w.late))),
-                        pair("left_out", leftOut(workers)),
+                        pair("dropped", dropped(workers)),
                         pair(
                                 "longest_ns",
                                 workers.stream()
@@ -99,10 +99,10 @@ public final class Observed {
         return values.sum();
     }
 
-    private static long leftOut(List<Worker> workers) {
-        return workers.stream().anyMatch(worker -> worker.leftOut < 0)
+    private static long dropped(List<Worker> workers) {
+        return workers.stream().anyMatch(worker -> worker.dropped < 0)
                 ? -1
-                : sum(workers.stream().mapToLong(worker -> worker.leftOut));
+                : sum(workers.stream().mapToLong(worker -> worker.dropped));
     }
 
     private static long[] binCounts(List<Worker> workers) {

@@ -32,7 +32,7 @@ final class Worker implements Runnable {
     long allocatedBytes;
 
     /** Calls dropped on this thread; -1 if unknown. */
-    long leftOut;
+    long dropped;
 
     /**
      * @param begin time of {@link System#nanoTime} at which the first bin begins
@@ -57,7 +57,7 @@ final class Worker implements Runnable {
         cpuNanos = CpuClock.now() - cpuNanos;
         allocatedBytes = THREADS.getCurrentThreadAllocatedBytes() - allocatedBytes;
         recording.closeBin();
-        leftOut = LeftOut.ofThisThread();
+        dropped = Dropped.ofThisThread();
     }
 
     private void beginToCount() {

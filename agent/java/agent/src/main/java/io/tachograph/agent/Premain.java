@@ -27,7 +27,7 @@ public final class Premain {
     private static synchronized void start(String arguments, Instrumentation instrumentation) {
         if (started) {
             System.err.println(
-                    "tachograph: agent already loaded; ignoring this one");
+                    "tachograph: agent already loaded; the second load has no effect");
             return;
         }
         started = true;

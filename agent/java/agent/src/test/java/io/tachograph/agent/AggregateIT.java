@@ -138,7 +138,9 @@ class AggregateIT {
                         long records = recorded(got.roots, REQUEST + method);
                         long counts = aggregated(got, REQUEST + method);
                         assertEquals(calls * requests, records + counts, method);
-                        assertTrue(records > 0 && counts > 0, records + " and " + counts);
+                        assertTrue(
+                                records > 0 && counts > 0,
+                                records + " recorded, " + counts + " counted");
                     });
             assertEquals(
                     List.of(
@@ -313,7 +315,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theBudgetSwitchesMethodsOffUntilNothingIsLeft(int jdk) throws Exception {
+    void theBudgetSwitchesOffAllMethodsThatAreCalled(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =
@@ -348,7 +350,7 @@ class AggregateIT {
             assertEquals(
                     List.of(2L, 0L, 3L),
                     List.of(probed.on(), probed.aggregated(), probed.off()),
-                    "open and the constructor stay on: they are never called, so they cost nothing");
+                    "open() and the constructor must stay on, because they are never called");
             assertTrue(program.errors().contains("switched off from now on: " + REQUEST));
             assertTrue(got.samples.stream().noneMatch(sample -> sample.name().equals(COUNT)));
             long requests = sum(program, "requests") + program.number("last");

@@ -32,9 +32,8 @@ class FaultIT {
     private static final long MILLIS_MAX = 60_000;
 
     /**
-     * Limit on the time from SIGTERM to the end of the program, ms; less than the time for which
-     * the program sleeps, and than the 120 s after which {@link Program#terminate} kills the
-     * program.
+     * Limit on the time from SIGTERM to the end of the program, ms. The program sleeps for 600 s,
+     * and {@link Program#terminate} kills it after 120 s.
      */
     private static final long SIGTERM_MILLIS_MAX = 100_000;
 

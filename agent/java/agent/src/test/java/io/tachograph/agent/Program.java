@@ -66,7 +66,7 @@ final class Program {
         return this;
     }
 
-    /** Starts the program without the agent, which {@link #attach} can load later. */
+    /** Omits {@code -javaagent}; {@link #attach} can load the agent later. */
     Program bare() {
         bare = true;
         return this;
@@ -192,7 +192,10 @@ final class Program {
         return Files.readString(errors, StandardCharsets.UTF_8);
     }
 
-    /** The number after the last occurrence of a word in the output, as in {@code count 12}. */
+    /**
+     * The number after the last occurrence of a word in the output, as in {@code count 12}; -1 if
+     * the word does not occur.
+     */
     long number(String name) throws IOException {
         String found = null;
         String[] words = output().split("\\s+");

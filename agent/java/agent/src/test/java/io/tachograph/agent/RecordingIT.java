@@ -248,8 +248,8 @@ class RecordingIT {
     }
 
     /**
-     * The samplers run once, a second after the start, and again an hour later. So the agent takes
-     * the final counts when the program ends.
+     * The samplers run a second after the start, and again an hour later. The program ends before
+     * that, so the agent must send the final counts at the end.
      */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
@@ -348,7 +348,7 @@ class RecordingIT {
                             .run();
             assertEquals(program.number("count") * 10, server.decoder().callsEnded);
             assertTrue(program.errors().contains("java.management"), program.describe());
-            // While the program runs, and when it ends.
+            // The agent sends its counts while the program runs, and again at the end.
             long counts =
                     server.decoder().samples.stream()
                             .filter(sample -> sample.name().equals("tacho_agent_sent_total"))

@@ -76,7 +76,10 @@ class SwitchIT {
         return server.await(WAIT_S, got -> count(server, operation) >= atLeast);
     }
 
-    /** Gives the agent time to send the events that were still in the rings when it answered. */
+    /**
+     * Gives the agent time to send the events that were still in the rings when it reported the
+     * rules as applied.
+     */
     private static void settle() throws InterruptedException {
         Thread.sleep(1_500);
     }
@@ -198,8 +201,9 @@ class SwitchIT {
     }
 
     /**
-     * A call has only callees that the program calls, and not too many. Callees may be missing,
-     * because a method was off.
+     * Checks that {@code handle} has at most three callees, all {@code middle}, and that {@code
+     * middle} has at most two callees, all {@code leaf}. Callees are missing if their method was
+     * off.
      */
     private static void assertPartOfRequest(Call call) {
         String name = call.operation.substring(REQUEST.length() + 1);
@@ -259,7 +263,7 @@ class SwitchIT {
     }
 
     @Test
-    void aServerWithoutRulesEndsTheRulesOfThePreviousOne() throws Exception {
+    void aServerWithoutRulesEndsTheRulesOfThePreviousServer() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, 17, "until-told", "1").start();
             assertTrue(await(server, REQUEST, 100), program.describe());
@@ -374,7 +378,7 @@ class SwitchIT {
                         .run(null, null, null, "--release", "17", source.toString());
         assertEquals(0, result, "the compiler's result");
         for (Path made : List.of(folder, source, folder.resolve(name + ".class"))) {
-            made.toFile().deleteOnExit(); // the JVM deletes the last one first, and the folder last
+            made.toFile().deleteOnExit(); // in reverse order, so the folder is deleted last
         }
         return folder;
     }
@@ -386,8 +390,8 @@ class SwitchIT {
             Program program =
                     program(server, jdk, "named", "TooLong")
                             .classes(tooLong("TooLong"))
-                            // JDK 17 tests instrumentation at load time, the other JDK tests later
-                            // retransformation.
+                            // On JDK 17, the agent instruments the class when it is loaded. On JDK
+                            // 25, a rule later causes its retransformation.
                             .with("TACHO_INCLUDE", jdk == 17 ? "*" : REQUEST)
                             .start();
             assertTrue(await(server, REQUEST, 50), program.describe());

@@ -4,9 +4,9 @@ import io.tachograph.bootstrap.RecordCursor;
 import io.tachograph.bootstrap.RecordTypes;
 
 /**
- * The interface between generated code and an agent. Only generated code uses this class, if {@link
- * Records#on} is true. To write a record, the code calls {@link #begin}, writes the values in the
- * order of the fields, and calls {@link #end}.
+ * The interface between generated code and an agent. Only generated code uses this class, and only
+ * if {@link Records#on} is true. To write a record, the code calls {@link #begin}, writes the
+ * values in the order of the fields, and calls {@link #end}.
  */
 public final class RecordWriter {
     private RecordWriter() {}
@@ -54,7 +54,7 @@ public final class RecordWriter {
      *     or stack overflow error
      */
     public static void failed(String type, Throwable thrown) {
-        RecordCursor.current().fail(); // first: returns a borrowed buffer in any case
+        RecordCursor.current().fail(); // first, so that a borrowed buffer is returned
         RecordTypes.shared().failed(type, thrown);
     }
 

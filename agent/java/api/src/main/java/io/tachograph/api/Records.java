@@ -24,7 +24,7 @@ public final class Records {
         }
     }
 
-    /** An agent calls this method if it is loaded after this class. */
+    /** An agent that is loaded after this class calls this method. */
     public static void attached() {
         if (isAgentThere()) {
             SITE.setTarget(constant(true));
@@ -37,8 +37,8 @@ public final class Records {
     }
 
     /**
-     * Looks for the agent by name, because it may be attached later: a reference in byte code that
-     * failed to resolve never resolves.
+     * Looks up the agent by name, because the agent may be attached later. If the JVM once fails to
+     * resolve a reference in byte code, it never resolves that reference.
      */
     private static boolean isAgentThere() {
         try {

@@ -5,15 +5,15 @@ package io.tachograph.bootstrap;
  * advice class). The latest exception of each place is kept until the sender takes it.
  *
  * <p>The exception handler in the advice writes {@link #COUNTS} and {@link #LATEST} without a call
- * or an allocation, because an exception from the handler would reach the program. The advice may
- * have failed with a stack overflow. The handler also takes no lock, so two failures at the same
+ * or an allocation. After a stack overflow or without memory, these could fail again, and the
+ * exception would reach the program. The handler also takes no lock, so two failures at the same
  * place and instant may be counted as one.
  *
  * <p>Before: the handler, {@code io.tachograph.core.instrument.FaultHandler}. After: {@code
  * io.tachograph.core.send.FaultLog}.
  */
 public final class AdviceFaults {
-    /** About thirty places exist. Places past this bound are counted under the first place. */
+    /** About thirty places exist. Places past this bound are counted as {@code (other)}. */
     public static final int PLACES_MAX = 128;
 
     /** The place of failures in the methods of {@link Recorder} for constructors. */

@@ -11,7 +11,7 @@ final class Bufferless {
     private boolean isAttached;
 
     /** Number of open calls that are dropped because the thread has no buffer. */
-    int leftOut;
+    int openDropped;
 
     /** True if no buffer was free when the thread needed one. */
     boolean hasNone;

@@ -28,8 +28,8 @@ public final class Buffers {
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
     /**
-     * The buffer of each thread. A return sets the value to null instead of removing the entry, so
-     * that the next buffer needs no new entry.
+     * The buffer of each thread. When a thread returns its buffer, the value becomes null and the
+     * entry stays, so that the next buffer needs no new entry.
      */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
 
@@ -59,7 +59,10 @@ public final class Buffers {
         /** Number of words in the ring of a platform thread; rounded up to a power of two. */
         public int words = 32_768;
 
-        /** Maximum number of platform threads that are recorded at the same time. */
+        /**
+         * Maximum number of platform threads that are recorded at the same time; rounded up to a
+         * multiple of 64.
+         */
         public int threadsMax = 1_024;
 
         /**
@@ -68,7 +71,7 @@ public final class Buffers {
          */
         public int virtualWords = 2_048;
 
-        /** Maximum number of rings that are lent at the same time. */
+        /** Maximum number of rings lent at the same time; rounded up to a multiple of 64. */
         public int virtualMax = 1_024;
 
         /** Longest wait for space in the ring, ns. 0: the call is dropped without a wait. */
@@ -103,8 +106,8 @@ public final class Buffers {
         ThreadBuffer own = mayHaveOne ? platform.ownedBy(thread) : null;
         ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
-            // The thread keeps the shared buffer until its outermost call ends. After that, it
-            // tries again to get its own.
+            // The thread keeps the placeholder until its outermost call ends. After that, the
+            // thread tries again to get a buffer.
             bufferless().hasNone = true;
             local.set(unassigned);
             return unassigned;
@@ -118,7 +121,7 @@ public final class Buffers {
                 mine.forget();
             }
         } catch (Throwable e) {
-            // After a stack overflow or an out-of-memory error, the slot would leak.
+            // A stack overflow or an out-of-memory error must not leak the slot.
             if (own == null) {
                 putBack(buffer);
             }
@@ -172,27 +175,27 @@ public final class Buffers {
     // ---- calls of threads without a buffer ----
 
     /** Drops a call. @return the token of the call */
-    int leaveOut() {
+    int drop() {
         droppedWithoutBuffer.increment();
-        return - ++bufferless().leftOut;
+        return - ++bufferless().openDropped;
     }
 
     /** Ends a dropped call. @param call its token; other tokens are ignored */
-    void leftOutEnds(int call) {
+    void droppedEnds(int call) {
         Bufferless mine = bufferless();
-        if (call < 0 && -call <= mine.leftOut) {
-            mine.leftOut = -call - 1;
+        if (call < 0 && -call <= mine.openDropped) {
+            mine.openDropped = -call - 1;
         }
-        if (mine.leftOut == 0) {
+        if (mine.openDropped == 0) {
             local.set(null);
         }
     }
 
-    int leftOut() {
-        return bufferless().leftOut;
+    int openDropped() {
+        return bufferless().openDropped;
     }
 
-    void leaveOutRecord() {
+    void dropRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
 
@@ -223,7 +226,7 @@ public final class Buffers {
     /** Returns the borrowed buffer of this thread, which has no recorded call open. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == unassigned) {
-            if (leftOut() == 0) {
+            if (openDropped() == 0) {
                 local.set(null);
             }
             return;

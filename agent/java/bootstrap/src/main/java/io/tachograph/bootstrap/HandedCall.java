@@ -32,7 +32,7 @@ public final class HandedCall {
     private final AtomicInteger state = new AtomicInteger(OPEN);
     private volatile Context context;
 
-    // Any thread may write the facts before the end of the call; the end writes the other fields.
+    // Any thread may write the facts before the call ends. The method end writes the other fields.
     private Object[] facts = new Object[4];
     private int factCount;
     private boolean isEnded;
@@ -122,7 +122,7 @@ public final class HandedCall {
 
     // ---- on any thread ----
 
-    /** The call as a parent of other calls. Available after its thread has left it. */
+    /** The call as a parent of other calls; null until the thread that began the call leaves it. */
     public Context context() {
         return context;
     }

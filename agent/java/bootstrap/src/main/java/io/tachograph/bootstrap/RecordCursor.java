@@ -46,7 +46,7 @@ public final class RecordCursor {
     public boolean begin(int type, int words, int objects) {
         if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
             if (buffer.slot == ThreadBuffer.UNASSIGNED) {
-                buffer.home.leaveOutRecord();
+                buffer.home.dropRecord();
             } else {
                 dropped = dropped + 1; // single writer
             }
@@ -96,7 +96,10 @@ public final class RecordCursor {
                 && (objects == 0 || buffer.objectsFit(objects));
     }
 
-    /** Waits for space under the policy {@code block}, once per shortage. */
+    /**
+     * Waits for space under the policy {@code block}. After a wait without success, records are
+     * dropped without a wait until a record fits again.
+     */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
         if (nanos <= 0 || blockTimedOut || words >= buffer.ring.length - Ring.MARGIN) {

@@ -36,7 +36,7 @@ public final class RecordTypes {
     private static final String WORDS = "ZJDF";
     private static final String KINDS = WORDS + "SEUTN";
 
-    /** A program usually has a few dozen types. */
+    /** Maximum number of record types. A program usually has a few dozen. */
     public static final int COUNT_MAX = 4_096;
 
     /**

@@ -129,9 +129,9 @@ public final class Recorder {
     }
 
     /**
-     * Begins a call that may end on another thread, such as a request whose answer is a promise. It
-     * is a child of {@link #context}. Its attribute is recorded even if {@link HandedCall#end} is
-     * never called.
+     * Begins a call that may end on another thread, such as a request whose answer is a promise.
+     * The call is a child of {@link #context}. Its attribute is recorded even if {@link
+     * HandedCall#end} is never called.
      */
     public static HandedCall begin(int operation, String key, String value) {
         return HandedCall.begin(Started.BUFFERS, operation, context(), key, value);

@@ -75,8 +75,8 @@ public final class Tallies {
     }
 
     /**
-     * Begins a call after missed exits. Counted calls inside recorded calls that have ended have
-     * ended too.
+     * Begins a call after missed exits. When a recorded call ends, the counted calls inside it
+     * count as ended too.
      */
     private int enterAfterMissed(int operation, int depth, int recorded) {
         while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {

@@ -138,7 +138,7 @@ public final class Tally {
         return (long) CELLS.getAcquire(cells, BUCKETS + bucket);
     }
 
-    /** Includes the unbounded bucket. */
+    /** Number of buckets, with the unbounded one. */
     public static int buckets() {
         return BOUNDS.length + 1;
     }

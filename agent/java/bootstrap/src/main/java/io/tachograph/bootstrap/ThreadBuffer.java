@@ -7,7 +7,7 @@ import java.util.concurrent.locks.LockSupport;
  * Records the calls of one thread for the sender. <b>The stream of events is always a forest</b>: a
  * call is entered only if its exit and the exits of all open calls also fit. Otherwise the call and
  * its callees are dropped and counted, until the call ends or the sender gives up the call ({@link
- * #endLeftOut}).
+ * #endUnrecorded}).
  *
  * <p>A <i>token</i> identifies a call. It is the depth of the call, from 1; a negative number if
  * the call is not recorded; 0 if the call is unknown. An exit with the token of an outer call means
@@ -48,7 +48,8 @@ public final class ThreadBuffer extends Ring {
     /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
-    // Written by the thread that holds the buffer, and after its end by `reset`; except `givenUp`.
+    // Written by the thread that holds the buffer, and by `reset` after that thread has ended. Only
+    // the sender writes `givenUp`.
 
     /**
      * {@link #enter} calls {@link #admit} when head + depth reaches this value. It is the lowest
@@ -72,11 +73,11 @@ public final class ThreadBuffer extends Ring {
     private int skippedAt;
 
     /** Serial number of the latest unrecorded call that is not inside another unrecorded one. */
-    private int leftOutNumber;
+    private int unrecordedNumber;
 
     /**
      * Serial number of the latest unrecorded call that the sender has given up, so that its callees
-     * may be recorded. Only the sender writes this field.
+     * may be recorded.
      */
     private volatile int givenUp;
 
@@ -96,7 +97,7 @@ public final class ThreadBuffer extends Ring {
     private final TraceGate gate;
 
     /** True if the open unrecorded calls are a whole trace that the gate excluded. */
-    private boolean leavesTraceOut;
+    private boolean isUnsampled;
 
     // The sender may read these fields at any time.
     private volatile Thread owner;
@@ -192,7 +193,7 @@ public final class ThreadBuffer extends Ring {
         if (slot < 0) {
             return skip(operation); // the sender does not read the counts of this buffer
         }
-        int at = leavesTraceOut ? skipped : depth;
+        int at = isUnsampled ? skipped : depth;
         return tallies.enter(operation, at, at == 0 ? 0 : (int) open[at - 1]);
     }
 
@@ -220,13 +221,13 @@ public final class ThreadBuffer extends Ring {
         if (slot < 0) {
             return false;
         }
-        if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
+        if (skipped > 0 && depth >= skippedAt && unrecordedNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
         // The caller of any open unrecorded calls has ended, or the sender has given them up. So
         // they count as ended, although their exits are missing.
         skipped = 0;
-        endTraceLeftOut();
+        endUnsampledTrace();
         if (room()) {
             blockTimedOut = false;
             return true;
@@ -263,14 +264,14 @@ public final class ThreadBuffer extends Ring {
 
     private int skip(int operation) {
         if (slot == UNASSIGNED) {
-            return home.leaveOut();
+            return home.drop();
         }
         if (skipped == 0) {
             skippedAt = depth;
-            leftOutNumber++;
+            unrecordedNumber++;
         }
         checkAt = Long.MIN_VALUE;
-        if (leavesTraceOut) {
+        if (isUnsampled) {
             int at = skipped;
             if (at == open.length) {
                 open = Arrays.copyOf(open, at * 2);
@@ -293,8 +294,8 @@ public final class ThreadBuffer extends Ring {
             return false;
         }
         if (gate != null) {
-            leavesTraceOut = !gate.isKept(operation, attached);
-            if (leavesTraceOut) {
+            isUnsampled = !gate.isKept(operation, attached);
+            if (isUnsampled) {
                 return false;
             }
         }
@@ -315,7 +316,7 @@ public final class ThreadBuffer extends Ring {
         return true;
     }
 
-    /** Runs when the outermost call has ended or has left this thread. */
+    /** Runs when the outermost call has ended, or this thread has left the call. */
     private void end() {
         segment++;
         calls = 0;
@@ -340,7 +341,7 @@ public final class ThreadBuffer extends Ring {
     /** Handles the exit of a call that is not recorded, or is not the innermost open one. */
     private void exitOdd(int call, int kind, Throwable thrown) {
         if (slot == UNASSIGNED) {
-            home.leftOutEnds(call);
+            home.droppedEnds(call);
         } else if (call < 0) {
             if (-call > skipped) {
                 return; // the call already counts as ended, for example because it was given up
@@ -348,7 +349,7 @@ public final class ThreadBuffer extends Ring {
             skipped = -call - 1;
             if (skipped == 0) {
                 checkAt = head + depth;
-                endTraceLeftOut();
+                endUnsampledTrace();
                 if (depth == 0) {
                     giveBack();
                 }
@@ -371,9 +372,9 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    private void endTraceLeftOut() {
-        if (leavesTraceOut) {
-            leavesTraceOut = false;
+    private void endUnsampledTrace() {
+        if (isUnsampled) {
+            isUnsampled = false;
             gate.close();
         }
     }
@@ -388,7 +389,7 @@ public final class ThreadBuffer extends Ring {
      */
     int innermost(int operation) {
         if (slot == UNASSIGNED) {
-            return -home.leftOut();
+            return -home.openDropped();
         }
         if (skipped > 0 && depth == skippedAt) {
             return -skipped;
@@ -461,7 +462,7 @@ public final class ThreadBuffer extends Ring {
      */
     public Context context() {
         if (depth == 0) {
-            return leavesTraceOut && skipped > 0 ? gate.context() : attached;
+            return isUnsampled && skipped > 0 ? gate.context() : attached;
         }
         long span = Session.mix64(home.session().base(segment) + (open[depth - 1] >>> 32));
         if (parent != null) {
@@ -504,7 +505,7 @@ public final class ThreadBuffer extends Ring {
         segment = segmentEnd;
         parent = null;
         attributes.end();
-        endTraceLeftOut();
+        endUnsampledTrace();
         tallies.close();
         disown();
     }
@@ -529,8 +530,8 @@ public final class ThreadBuffer extends Ring {
      * up; else 0. The value may be slightly stale. The result for a borrowed buffer is 0, because
      * giving up its call would return the buffer before the exit of that call.
      */
-    public int outermostLeftOut() {
-        int number = leftOutNumber;
+    public int outermostUnrecorded() {
+        int number = unrecordedNumber;
         return !borrowed && skipped > 0 && depth == 0 && number != givenUp ? number : 0;
     }
 
@@ -540,9 +541,9 @@ public final class ThreadBuffer extends Ring {
      * thread is treated as an outermost call. If the call has ended in the meantime, this method
      * has no effect.
      *
-     * @param number the result of {@link #outermostLeftOut}
+     * @param number the result of {@link #outermostUnrecorded}
      */
-    public void endLeftOut(int number) {
+    public void endUnrecorded(int number) {
         givenUp = number;
     }
 

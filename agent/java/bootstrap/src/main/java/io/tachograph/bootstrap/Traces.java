@@ -30,9 +30,9 @@ public final class Traces {
     private final TraceEntry others;
 
     /**
-     * Entries by operation. Threads read it without the lock. A thread that does not find its entry
-     * looks again under the lock. A found entry is usable, because its initial state is zero or in
-     * final fields.
+     * Entries by operation. Threads read the table without the lock. A thread that does not find an
+     * entry looks again under the lock. A found entry is usable, because its initial state is zero
+     * or in final fields.
      */
     private volatile TraceEntry[] table = new TraceEntry[TABLE_FIRST];
 

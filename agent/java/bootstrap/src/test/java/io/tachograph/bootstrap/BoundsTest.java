@@ -13,7 +13,7 @@ import java.util.concurrent.CountDownLatch;
 class BoundsTest {
     private static final int CHARS = 1_000;
 
-    /** Adds this many items. @return number of accepted items */
+    /** Adds {@code count} items of one kind. @return number of accepted items */
     private static int taken(String what, int count) throws Exception {
         switch (what) {
             case "record types":

@@ -41,11 +41,11 @@ class ContextTest {
 
     @Test
     void outgoingHeadersLackTheSampledFlagOnlyIfTheTraceIsNotRecordedHere() {
-        Context leftOut = Context.leftOut(1, 2, 3);
-        assertFalse(leftOut.isSampled());
-        assertFalse(leftOut.isFromHeader());
+        Context unsampled = Context.unsampled(1, 2, 3);
+        assertFalse(unsampled.isSampled());
+        assertFalse(unsampled.isFromHeader());
         assertEquals(
-                "00-00000000000000010000000000000002-0000000000000003-00", leftOut.traceparent());
+                "00-00000000000000010000000000000002-0000000000000003-00", unsampled.traceparent());
         Context kept = Context.local(1, 2, 3, 4);
         assertTrue(kept.isSampled());
         assertTrue(kept.traceparent().endsWith("-01"));

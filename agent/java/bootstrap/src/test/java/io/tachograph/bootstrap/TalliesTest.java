@@ -52,7 +52,8 @@ class TalliesTest {
 
     /**
      * Runs a script. {@code a(} begins a counted call, {@code A(} a recorded call. {@code )} ends
-     * the innermost call, {@code .} ends it without an exit, as after a stack overflow.
+     * the innermost call. At {@code .} the exit of the innermost call is lost, as after a stack
+     * overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<String> names = new ArrayDeque<>();
@@ -193,7 +194,7 @@ class TalliesTest {
     }
 
     @Test
-    void everyCallOfManyThreadsIsCountedWhileTheyAreRead() throws Exception {
+    void readingTheCountsLosesNoCallOfManyThreads() throws Exception {
         Buffers buffers = buffers();
         List<Thread> threads = new ArrayList<>();
         int calls = 50_000;

@@ -4,7 +4,7 @@ import java.lang.instrument.Instrumentation;
 
 /**
  * Notifies the copies of {@code io.tachograph.api} in the program that an agent is loaded. A copy
- * itself checks for an agent only when it is loaded.
+ * itself checks for an agent only once, when the class of the copy is loaded.
  */
 final class Declarations {
     private static final String RECORDS = "io.tachograph.api.Records";

@@ -98,7 +98,7 @@ class AsyncIT {
         }
     }
 
-    /** In Undertow. */
+    /** The servlets run in Undertow. */
     @ParameterizedTest
     @MethodSource("jdks")
     void javaxServletsAreRecordedToo(int jdk) throws Exception {

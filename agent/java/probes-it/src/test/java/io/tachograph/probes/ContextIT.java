@@ -73,8 +73,8 @@ class ContextIT {
     }
 
     /**
-     * Recorded calls and unrecorded code submit the same object. A run has no parent if its
-     * submission is uncertain.
+     * Recorded calls and unrecorded code submit the same object. If the agent cannot determine
+     * which submission a run belongs to, the run has no parent.
      */
     @ParameterizedTest
     @MethodSource("jdks")
@@ -93,7 +93,7 @@ class ContextIT {
             expected.put("drained", "[-, b]");
             expected.put("takenUnseen", "[-, b]");
             expected.put("aborted", "[-, b]");
-            // The run for a is missing, because it is a child of the call of a, on the same thread.
+            // The pool runs the task of a on the thread of a. The run is a child of a, not a root.
             expected.put("ranByCaller", "[-, b]");
             expected.put("discarded", "[-, b]");
             expected.put("oldestDiscarded", "[b]");
@@ -143,8 +143,8 @@ class ContextIT {
 
     /**
      * Number of pieces of work for the call of {@code method}: segments of other threads, and calls
-     * on its own thread. {@code alone} makes such a call, and {@code get} of a fork-join task may
-     * run some of the work.
+     * on the thread of {@code method}. {@code alone} runs its work on that thread. {@code get} of a
+     * fork-join task may do so too.
      */
     private static int workOf(Watched shop, String method) {
         List<Call> roots = shop.roots();

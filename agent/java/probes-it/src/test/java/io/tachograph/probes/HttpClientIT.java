@@ -63,7 +63,7 @@ class HttpClientIT {
                 assertEquals(
                         post.span,
                         posted.parent,
-                        "the header must name the caller, because the call of kind http-client begins later");
+                        "the header must name the method, because the call of kind http-client has not begun");
 
                 Call foreign = calling.root(root -> root.operation.endsWith(".foreign()"));
                 assertTrue(

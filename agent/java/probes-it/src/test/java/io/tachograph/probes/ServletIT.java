@@ -106,7 +106,7 @@ class ServletIT {
         }
     }
 
-    /** The request is recorded without a status or not at all. */
+    /** The request of the wrapper is recorded without a status, or it is not recorded. */
     @ParameterizedTest
     @MethodSource("jdks")
     void aWrapperThatThrowsAffectsOnlyItsOwnRequest(int jdk) throws Exception {

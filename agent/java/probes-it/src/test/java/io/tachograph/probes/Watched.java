@@ -39,14 +39,14 @@ final class Watched implements AutoCloseable {
 
     /**
      * @param jdk version of the JDK
-     * @param main the methods of all classes in the package {@code shop} are recorded, except
-     *     {@code main} and constructors
+     * @param main the main class. The agent records the methods of all classes in the package
+     *     {@code shop}, except {@code main} and constructors.
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);
     }
 
-    /** @param settings environment variables that add to those of every program or replace them */
+    /** @param settings further variables; they override the variables that every program gets */
     Watched(int jdk, Map<String, String> settings, Class<?> main, String... arguments)
             throws IOException {
         this(jdk, settings, main, List.of(AGENT), launch(main, arguments));
@@ -86,7 +86,7 @@ final class Watched implements AutoCloseable {
     /**
      * Starts a program that is packed into one jar with its libraries.
      *
-     * @param main the main class of the jar
+     * @param main the class whose simple name becomes the name of the service
      */
     static Watched jar(int jdk, Class<?> main, Path jar) throws IOException {
         return new Watched(jdk, Map.of(), main, List.of(AGENT), List.of("-jar", jar.toString()));
@@ -188,7 +188,7 @@ final class Watched implements AutoCloseable {
                 decoder -> decoder.roots.stream().filter(wanted).count() >= count;
         if (!server.await(ARRIVAL_S_MAX, areThere)) {
             throw new AssertionError(
-                    "fewer than " + count + " of these: " + shapes() + ", printed: " + output());
+                    "fewer than " + count + " roots: " + shapes() + ", printed: " + output());
         }
         return roots().stream().filter(wanted).collect(Collectors.toList());
     }

@@ -14,7 +14,7 @@ import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** A certificate authority in a directory, with certificates of {@code openssl}. */
+/** A certificate authority with its files in a directory. {@code openssl} makes the files. */
 public final class Authority {
     private static final List<String> KEY =
             List.of("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1");
@@ -44,8 +44,8 @@ public final class Authority {
     }
 
     /**
-     * @param keyOption options of {@code openssl req} for the encryption of the key and, if it is
-     *     not EC, for its algorithm
+     * @param keyOption options of {@code openssl req} for the encryption of the key and for its
+     *     algorithm; without {@code -newkey} the key is an EC key
      */
     public Pair sign(String name, String names, String... keyOption) throws IOException {
         Pair pair =

@@ -81,7 +81,7 @@ public final class Decoder {
                     series.put(id, labels);
                 }
                 case 4 -> {
-                    Fields.check(!isOld, "a record type for a server without record types");
+                    Fields.check(!isOld, "DICT defines a record type for an old server");
                     recordTypes.put(id, RecordType.read(in));
                 }
                 default -> throw new IllegalStateException("definition of sort " + sort);
@@ -128,7 +128,7 @@ public final class Decoder {
     }
 
     private void declared(Fields in, long base) {
-        Fields.check(!isOld, "a declared record for a server without record types");
+        Fields.check(!isOld, "DATA has a declared record for an old server");
         RecordType type = defined(recordTypes, in.count());
         Map<String, String> labels = defined(series, in.count());
         long at = base + in.zigzag();
@@ -218,7 +218,7 @@ public final class Decoder {
         }
         Fields.check(
                 state.stack.size() == n,
-                "segment " + number + " carries " + n + " calls, open are " + state.stack.size());
+                "segment " + number + " carries " + n + " of " + state.stack.size() + " calls");
         return state;
     }
 

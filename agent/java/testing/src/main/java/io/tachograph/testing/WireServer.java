@@ -64,7 +64,7 @@ public final class WireServer implements Closeable {
     public volatile int errorCode = 9;
     public volatile int heartbeatMs = 1_000;
 
-    /** True to support no declared records. */
+    /** True to act like a server that does not support declared records. */
     public volatile boolean isOld;
 
     /** The required token, or null. A client without the token gets ERROR {@link #errorCode}. */
@@ -99,7 +99,7 @@ public final class WireServer implements Closeable {
     private volatile Probed probed;
     private byte[] probes;
     private OutputStream toClient;
-    /** Prefix of sessions that are derived from a secret: "tach". */
+    /** The first 4 bytes, "tach", of session ids that are derived from a secret. */
     private static final long MARK = 0x74616368;
 
     private Decoder last = new Decoder(new Session(0, 0));
@@ -247,7 +247,7 @@ public final class WireServer implements Closeable {
         return probed;
     }
 
-    /** Waits for a matching answer. @return true if one arrived in time */
+    /** Waits for a PROBED answer that matches. @return true if such an answer arrived in time */
     public boolean awaitProbed(long seconds, Predicate<Probed> condition)
             throws InterruptedException {
         return await(seconds, got -> probed != null && condition.test(probed));
@@ -409,8 +409,8 @@ public final class WireServer implements Closeable {
     /** Ends the connection if the client lacks the required token. */
     private String hello(byte[] body, OutputStream out) throws IOException {
         Fields in = new Fields(body);
-        Fields.check(new String(in.raw(5)).equals("tacho"), "no magic");
-        Fields.check(in.u8() == 1 && in.u8() == 1, "versions");
+        Fields.check(new String(in.raw(5)).equals("tacho"), "HELLO does not begin with \"tacho\"");
+        Fields.check(in.u8() == 1 && in.u8() == 1, "HELLO offers a version other than 1");
         long high = in.id8();
         long low = in.id8();
         for (int n = in.count(); n > 0; n--) {
@@ -438,7 +438,7 @@ public final class WireServer implements Closeable {
         crc.update(header, 0, 8);
         crc.update(body, 0, body.length);
         int claimed = ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).getInt(8);
-        Fields.check(claimed == (int) crc.getValue(), "checksum");
+        Fields.check(claimed == (int) crc.getValue(), "frame with a wrong checksum");
     }
 
     private static void pause() {

@@ -78,7 +78,7 @@ final class NativeFrames implements Receiver {
                 out.write(frame(ACK, varint(buffer(), seq)));
                 break;
             case PING:
-                tally.leftOut.set(varint(body));
+                tally.dropped.set(varint(body));
                 out.write(frame(PONG, buffer().putLong(System.currentTimeMillis() * 1_000_000)));
                 break;
             case PROBED:

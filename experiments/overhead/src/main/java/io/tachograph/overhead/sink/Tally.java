@@ -12,7 +12,7 @@ final class Tally {
     final AtomicLong halves = new AtomicLong();
 
     /** Calls that the sender reported as dropped. */
-    final AtomicLong leftOut = new AtomicLong();
+    final AtomicLong dropped = new AtomicLong();
 
     /** Methods that the sender last reported as switched off or aggregated. */
     final AtomicLong switched = new AtomicLong();
@@ -30,11 +30,11 @@ final class Tally {
 
     String json(long cpuNanos) {
         return String.format(
-                "{\"connections\":%d,\"bytes\":%d,\"calls\":%d,\"left_out\":%d,\"switched\":%d,\"cpu_ns\":%d,\"fault\":\"%s\"}",
+                "{\"connections\":%d,\"bytes\":%d,\"calls\":%d,\"dropped\":%d,\"switched\":%d,\"cpu_ns\":%d,\"fault\":\"%s\"}",
                 connections.get(),
                 bytes.get(),
                 halves.get() / 2,
-                leftOut.get(),
+                dropped.get(),
                 switched.get(),
                 cpuNanos,
                 fault.get().replaceAll("[\"\\\\\\p{Cntrl}]", "?"));

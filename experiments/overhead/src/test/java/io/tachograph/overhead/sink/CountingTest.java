@@ -49,7 +49,7 @@ class CountingTest {
         byte[] ping = NativeFrames.frame(4, filled("\u0007\u0000\u0000\u0000"));
         byte[] probed = NativeFrames.frame(6, filled("\u0001\u0000\u0002\u0003\u0000\u0000"));
         serve(new NativeFrames(""), tally, ping, probed);
-        assertEquals(7, tally.leftOut.get());
+        assertEquals(7, tally.dropped.get());
         assertEquals(5, tally.switched.get());
     }
 

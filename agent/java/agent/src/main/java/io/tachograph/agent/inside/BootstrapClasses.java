@@ -16,10 +16,10 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Defines the classes that advice uses in the bootstrap loader, one by one. If that fails, the jar
- * is appended to the bootstrap search path. The JVM then prints a warning into the program's
- * output, and no longer loads the program's classes from the CDS archive, so the program starts
- * more slowly.
+ * Defines the classes of {@code io.tachograph.bootstrap} one by one in the bootstrap loader. If a
+ * definition fails, the jar is appended to the bootstrap search path. The JVM then prints a warning
+ * into the program's output, and no longer loads the program's classes from the CDS archive, so the
+ * program starts more slowly.
  */
 final class BootstrapClasses {
     private static final String PREFIX = "io/tachograph/bootstrap/";

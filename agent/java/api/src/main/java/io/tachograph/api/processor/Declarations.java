@@ -40,7 +40,7 @@ final class Declarations {
     /** Names that a query may contain without quotes. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z_:][A-Za-z0-9_:]*");
 
-    /** Members of an entry that name the call which wrote the record. */
+    /** Members of the JSON object of a record that identify the call in which it was written. */
     private static final Set<String> RESERVED = Set.of("trace_id", "span_id");
 
     private static final Map<String, Field.Kind> KINDS =
@@ -118,7 +118,7 @@ final class Declarations {
 
     private List<Declared> methods(TypeElement type) throws Refused {
         if (!type.getInterfaces().isEmpty()) {
-            throw new Refused(type, "an interface of record types must not extend another one");
+            throw new Refused(type, "an interface of record types must not extend an interface");
         }
         String given = type.getAnnotation(Record.class).value();
         String prefix = given.isEmpty() ? SnakeCase.of(type.getSimpleName().toString()) : given;

@@ -24,7 +24,7 @@ import java.util.regex.Pattern;
 public final class Settings {
     private static final String PREFIX = "TACHO_";
 
-    /** Variables of the command line and the server, which the environment of a program may contain. */
+    /** Variables of the command line and the server. The environment may contain them too. */
     private static final Set<String> FOREIGN =
             Set.of(
                     "TACHO_AGENT_JAR",
@@ -56,7 +56,7 @@ public final class Settings {
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
     private final List<String> warnings = new ArrayList<>();
 
-    /** Name and place where each setting was given. */
+    /** The source of each given setting: the file and the key, or the variable. */
     private final Map<Setting, String> places = new EnumMap<>(Setting.class);
 
     private Settings() {}
@@ -81,7 +81,8 @@ public final class Settings {
                 });
         if (!environment.getOrDefault(Setting.TOKEN_FILE.variable(), "").isEmpty()
                 && settings.text(Setting.TOKEN).equals(UNREADABLE_TOKEN)) {
-            settings.values.put(Setting.TOKEN, ""); // the variable overrides the token in the file
+            // TACHO_TOKEN_FILE overrides an unreadable token of the configuration file.
+            settings.values.put(Setting.TOKEN, "");
         }
         for (Setting setting : List.of(Setting.TLS_CLIENT_CERT, Setting.TLS_CLIENT_KEY)) {
             if (settings.text(Setting.TLS_CA).isEmpty() && !settings.text(setting).isEmpty()) {

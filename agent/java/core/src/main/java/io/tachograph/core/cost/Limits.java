@@ -29,7 +29,7 @@ public final class Limits {
      */
     private static final double BUSY_MIN = 0.02;
 
-    /** Overhead to reach by switching methods off, as a fraction of the budget. */
+    /** Methods are switched off until the overhead is this fraction of the budget. */
     private static final double SPARE = 0.9;
 
     private static final double PPM = 1e6;
@@ -57,7 +57,7 @@ public final class Limits {
         /** Operations to switch off from now on, with the reason. */
         public final List<Move> off = new ArrayList<>();
 
-        /** If the budget is exceeded and no method is left to switch off: the reason; else empty. */
+        /** The reason, if the budget is exceeded and no method can be switched off; else empty. */
         public String exhausted = "";
 
         /**
@@ -94,7 +94,7 @@ public final class Limits {
         boolean busy = window.processNanos > BUSY_MIN * window.elapsedNanos;
         boolean tooMuch = busy && window.overhead() > overheadMax;
         boolean again = tooMuch && tooMuchBefore;
-        tooMuchBefore = tooMuch && !again; // a move takes two windows to show its effect
+        tooMuchBefore = tooMuch && !again; // after a move, the two windows begin again
         verdict.kept = !tooMuch;
         return again;
     }
@@ -124,10 +124,10 @@ public final class Limits {
                 costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
         // The calls of unrecorded traces are counted together. Their cost is divided among the
         // recorded calls.
-        double leftOut = window.leftOutNanos / Math.max(1, window.recorded());
+        double unsampled = window.unsampledNanos / Math.max(1, window.recorded());
         ToDoubleFunction<Window.Calls> saved =
                 calls ->
-                        calls.recorded * (record + leftOut)
+                        calls.recorded * (record + unsampled)
                                 + calls.aggregated * costs.aggregateNanos;
         List<Window.Calls> candidates = new ArrayList<>(window.calls);
         candidates.removeIf(calls -> !calls.movable || isOff.test(calls.operation));

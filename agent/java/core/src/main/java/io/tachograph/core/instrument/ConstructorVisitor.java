@@ -256,8 +256,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     /**
-     * Called after an instruction that never continues with the next instruction, where the state
-     * of {@code this} may differ.
+     * Called after an instruction that never continues with the next instruction. At the next
+     * instruction, {@code this} may have another state.
      */
     private void leave() {
         self.leave();

@@ -69,8 +69,8 @@ final class Decision {
     }
 
     /**
-     * True for a generated record writer. A record belongs to the call that wrote it, not to a call
-     * of the writer.
+     * True for a generated record writer. Its methods are not instrumented, because a record must
+     * belong to the call of the program that writes the record.
      */
     private static boolean writesRecords(TypeDescription type) {
         for (AnnotationDescription annotation : type.getDeclaredAnnotations()) {
@@ -134,7 +134,7 @@ final class Decision {
         return watched.length == 0;
     }
 
-    /** Such a decision is not stored. */
+    /** True if {@link WatchedClasses} need not store the decision. */
     boolean concernsNobody() {
         return rules.length == 0 && watched.length == 0;
     }

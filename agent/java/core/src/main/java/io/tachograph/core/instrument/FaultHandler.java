@@ -15,8 +15,8 @@ import net.bytebuddy.jar.asm.Opcodes;
  * AdviceFaults.COUNTS[place]++;
  * }</pre>
  *
- * The code has no call, because the call stack may be exhausted, and no jump, so it needs no stack
- * map frame.
+ * The code has no call, because the call stack may be exhausted. It has no jump, so it needs no
+ * stack map frame.
  */
 final class FaultHandler extends StackManipulation.AbstractBase {
     private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');

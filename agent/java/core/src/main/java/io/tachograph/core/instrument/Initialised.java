@@ -24,8 +24,8 @@ final class Initialised {
     private int made;
 
     /**
-     * True if the previous instruction never continues with the next instruction, whose state then
-     * comes from its label or frame.
+     * True if the previous instruction never continues with the next instruction. The state at the
+     * next instruction then comes from its label or frame.
      */
     private boolean isApart;
 

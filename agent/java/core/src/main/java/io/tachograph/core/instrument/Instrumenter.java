@@ -161,7 +161,7 @@ public final class Instrumenter {
 
     /**
      * For a loaded class that a rule may match, the description comes from the class file.
-     * Reflection would load the types of all methods, or fail if such a type is missing.
+     * Reflection would load all parameter and return types, or fail if one of them is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;

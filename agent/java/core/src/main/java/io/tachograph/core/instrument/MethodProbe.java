@@ -28,7 +28,8 @@ public final class MethodProbe implements Probe {
         if (selection.isEmpty()) {
             setup.log()
                     .say(
-                            "no methods are recorded: include is empty (for all of a package: "
+                            "no methods are recorded: include is empty (for all methods of a"
+                                    + " package: "
                                     + Setting.INCLUDE.variable()
                                     + "='com.shop..*', or while the program runs: tacho probes on"
                                     + " 'com.shop..*')");

@@ -13,10 +13,10 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * Operations that the agent itself has aggregated because they are called too often, or has
  * switched off because they cost too much. Such a move holds until a newer rule of the server
- * decides the method. The rule holds until the limit is exceeded again.
+ * decides the method. The rule then holds until the agent moves the method again.
  *
  * <p>Before: {@code Limits} and {@code TraceKeeper} of {@code io.tachograph.core.cost}, which
- * decide. After: {@link Decision}, {@link Switchboard}, which retransforms.
+ * decide. After: {@link Decision}, and {@link Switchboard}, which retransforms.
  */
 public final class Moves {
     /** Name of the move that reports an exceeded budget when no method is left to switch off. */
@@ -95,7 +95,7 @@ public final class Moves {
         add(ALL_OPERATION, new Move(ALL, State.RECORD, reason), line, tell);
     }
 
-    public void leaveTracesOut(String reason) {
+    public void excludeTraces(String reason) {
         String line = "some traces are not recorded from now on: " + reason;
         add(TRACES_OPERATION, new Move(TRACES, State.RECORD, reason), line, tell);
     }
@@ -149,7 +149,7 @@ public final class Moves {
         return move.state;
     }
 
-    /** Without {@link #ALL} and {@link #TRACES}. */
+    /** Number of moved operations, without {@link #ALL} and {@link #TRACES}. */
     public int size() {
         return (int) moved.keySet().stream().filter(operation -> operation > 0).count();
     }

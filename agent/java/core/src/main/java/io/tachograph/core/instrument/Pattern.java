@@ -82,7 +82,7 @@ final class Pattern {
         return owner != null && owner.fits(className);
     }
 
-    /** Tests methods of two unrelated classes. */
+    /** True if the pattern matches a sample method in each of two unrelated classes. */
     boolean isEverything() {
         return !annotation && fitsAny("a.B", "c") && fitsAny("de.fg.hi.Jk$Lm", "<init>");
     }

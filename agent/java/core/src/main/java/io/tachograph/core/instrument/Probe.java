@@ -13,8 +13,8 @@ public interface Probe {
     String name();
 
     /**
-     * Full names of the JDK classes that the probe changes. If they are loaded already, they are
-     * retransformed. No probe is called for JDK classes that are in no such set.
+     * Full names of the JDK classes that the probe changes. Classes that are already loaded are
+     * retransformed. If no probe names a JDK class, no probe is called for the class.
      */
     default Set<String> jdkTypes() {
         return Set.of();

@@ -28,7 +28,7 @@ public final class ProbeSetup {
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
     }
 
-    /** Sets the probe to which the following advice belongs. */
+    /** Sets the probe of all advice that is compiled from now on. */
     void of(String name) {
         probe = name;
     }
@@ -61,7 +61,7 @@ public final class ProbeSetup {
         return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
     }
 
-    /** For a transformer with more steps. */
+    /** Returns the compiled advice, for a transformer with more steps than {@link #advice}. */
     public Advice compile(Class<?> advice) {
         int place = AdviceFaults.place(probe, advice.getSimpleName());
         return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()))

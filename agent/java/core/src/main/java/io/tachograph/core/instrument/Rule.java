@@ -62,7 +62,7 @@ final class Rule {
         }
     }
 
-    /** For a rule of this process. */
+    /** The setting that contains this rule. Must not be called for a rule of the server. */
     Setting setting() {
         switch (state) {
             case OFF:

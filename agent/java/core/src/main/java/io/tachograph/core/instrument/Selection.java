@@ -22,7 +22,7 @@ public final class Selection {
         this.moves = moves;
         add(State.RECORD, settings.list(Setting.INCLUDE), log);
         add(State.AGGREGATE, settings.list(Setting.AGGREGATE), log);
-        // last, so that it overrides the others
+        // last, so that exclude overrides include and aggregate
         add(State.OFF, settings.list(Setting.EXCLUDE), log);
         list = new RuleList(0, own, List.of(), moves);
     }

@@ -138,7 +138,7 @@ public final class Switchboard implements Runnable {
             retransformer.bringUpToDate();
         }
         if (moved) {
-            moved = false; // first: a move may arrive during the change
+            moved = false; // before applyMoves, during which the next move may arrive
             news = true;
             applyMoves();
         }
@@ -181,7 +181,7 @@ public final class Switchboard implements Runnable {
     private int applyRules() {
         selection.replace(serverRules);
         appliedAt = System.nanoTime();
-        repeats = 0; // first, so that a failure is tried again
+        repeats = 0; // set first: the checks must follow even if retransformation fails
         int changed = retransformer.bringUpToDate();
         appliedAt = System.nanoTime();
         return changed;
@@ -248,7 +248,7 @@ public final class Switchboard implements Runnable {
             if (patterns.methodsProbed) {
                 report.rule(totals.decides[selection.ownCount() + at], serverRules.get(at).fault);
             } else {
-                report.rule(0, "the setting probes excludes methods");
+                report.rule(0, "the setting probes excludes the probe \"methods\"");
             }
         }
         for (Moves.Move move : moves.all()) {
@@ -262,7 +262,7 @@ public final class Switchboard implements Runnable {
         }
     }
 
-    // ---- patterns without matches or with too many ----
+    // ---- patterns that match nothing or everything ----
 
     /** Called by the shutdown hook of the agent, possibly before the patterns were checked. */
     public void end() {

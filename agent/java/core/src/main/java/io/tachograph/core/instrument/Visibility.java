@@ -17,8 +17,8 @@ final class Visibility {
             Collections.synchronizedMap(new WeakHashMap<>());
 
     /**
-     * Set while this thread tests a loader. Classes that the test loads are not changed if their
-     * loader is not tested yet.
+     * Set while this thread tests a loader. The test may load classes. Such a class is not changed
+     * if its own loader is not tested yet.
      */
     private final ThreadLocal<Boolean> asking = new ThreadLocal<>();
 

@@ -47,7 +47,8 @@ final class WatchedClasses {
     }
 
     /**
-     * Sets the listener for changed sums, which threads that load classes and the switchboard call.
+     * Sets the listener, which runs each time that a decision is stored. It runs on a thread that
+     * loads a class, or on the thread of the switchboard.
      */
     void listen(Runnable toPut) {
         listener = toPut;
@@ -55,7 +56,8 @@ final class WatchedClasses {
 
     /**
      * Stores the decision that the byte code of the class follows, now or at the end of the running
-     * transformation. If no rule can match the class, removes the stored decision instead.
+     * transformation. If no rule may match the class and no method is instrumented, removes the
+     * stored decision instead.
      */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
@@ -79,7 +81,7 @@ final class WatchedClasses {
     }
 
     /**
-     * Counts a class that cannot be changed and is not tried again.
+     * Counts a class that cannot be changed. The agent does not try to change it again.
      *
      * @param asItIs decision that the byte code of the class follows; may be null
      */

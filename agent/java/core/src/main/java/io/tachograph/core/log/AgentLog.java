@@ -39,7 +39,7 @@ public final class AgentLog {
         return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
     }
 
-    /** Logs an event for the user, such as an error or its end. */
+    /** Logs an event for the user, such as a lost connection or a reconnection. */
     public void say(String line) {
         write(line);
     }

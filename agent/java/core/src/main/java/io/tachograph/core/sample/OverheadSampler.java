@@ -25,7 +25,7 @@ import java.util.PriorityQueue;
  * </pre>
  */
 final class OverheadSampler implements Sampler {
-    /** Number of operations that get their own series in one window: the costliest operations. */
+    /** After each window, at most this number of the costliest operations get their own series. */
     private static final int TOP = 20;
 
     private static final int OWN_MAX = 64;
@@ -46,10 +46,10 @@ final class OverheadSampler implements Sampler {
     private final Series moved;
     private final Series recordCost;
     private final Series aggregateCost;
-    private final Series leaveOutCost;
+    private final Series unsampledCost;
     private final Map<Integer, Cost> own = new LinkedHashMap<>();
     private final Cost rest;
-    private final Cost leftOut;
+    private final Cost unsampled;
     private final Cost senderCost;
 
     private long[] recordedBefore = new long[0];
@@ -98,9 +98,9 @@ final class OverheadSampler implements Sampler {
         this.moved = maker.of("tacho_agent_moved_operations");
         this.recordCost = maker.of("tacho_agent_call_seconds", "mode", "record");
         this.aggregateCost = maker.of("tacho_agent_call_seconds", "mode", "aggregate");
-        this.leaveOutCost = maker.of("tacho_agent_call_seconds", "mode", "left_out");
+        this.unsampledCost = maker.of("tacho_agent_call_seconds", "mode", "unsampled");
         this.rest = cost("(rest)");
-        this.leftOut = cost("(left out)");
+        this.unsampled = cost("(unsampled)");
         this.senderCost = cost("(sender)");
     }
 
@@ -132,7 +132,7 @@ final class OverheadSampler implements Sampler {
         rest.seconds += spend(window, costs, costliest) / NANOS;
         promote(costliest);
         if (traces != null) {
-            leftOut.seconds += window.addLeftOut(traces.callsLeftOut(), costs) / NANOS;
+            unsampled.seconds += window.addUnsampled(traces.callsUnsampled(), costs) / NANOS;
         }
         senderCost.seconds += window.senderNanos / NANOS;
         before = now;
@@ -223,7 +223,8 @@ final class OverheadSampler implements Sampler {
         into.add(recordCost, costs.recordNanos / NANOS);
         into.add(aggregateCost, costs.aggregateNanos / NANOS);
         if (traces != null) {
-            into.add(leaveOutCost, costs.leftOutNanos / NANOS).add(leftOut.series, leftOut.seconds);
+            into.add(unsampledCost, costs.unsampledNanos / NANOS)
+                    .add(unsampled.series, unsampled.seconds);
         }
         into.add(rest.series, rest.seconds).add(senderCost.series, senderCost.seconds);
         own.values().forEach(cost -> into.add(cost.series, cost.seconds));

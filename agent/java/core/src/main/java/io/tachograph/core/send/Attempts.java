@@ -1,8 +1,8 @@
 package io.tachograph.core.send;
 
 /**
- * Decides when the link connects next, how long it waits for the server's greeting, and whether a
- * program that ends may still expect a connection. Before and after: {@link Link}.
+ * Decides when the link connects next, how long it waits for the server's greeting (WELCOME), and
+ * whether a program that ends may still expect a connection. Before and after: {@link Link}.
  */
 final class Attempts {
     /** Longest wait for the greeting, from the start of the TCP connection. */
@@ -66,7 +66,7 @@ final class Attempts {
         waitedNanos = 0;
     }
 
-    /** A program listens at the server's address. */
+    /** Called when the TCP connection is established. */
     void reached() {
         isHopeful = true;
     }

@@ -9,8 +9,8 @@ import java.util.Set;
  * override {@code getMessage} with code that throws, waits or changes state. Therefore the message
  * is read from the field of {@code Throwable}. {@code getMessage} is called only on exceptions in
  * the packages {@code java.*} of {@code java.base}, some of which build their message on demand.
- * {@code WriteAbortedException} is excluded, because its method calls the exception that it wraps.
- * Methods of exceptions in other modules may also call wrapped exceptions.
+ * {@code WriteAbortedException} is excluded, because its {@code getMessage} calls {@code
+ * getMessage} of the exception that it wraps. Exceptions in other modules may do the same.
  *
  * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
  * statements. Unless {@code database_messages} is true, only the class is recorded if the exception
@@ -82,9 +82,9 @@ final class ExceptionText {
             };
 
     /**
-     * True for a class of the JDK with its own field for the cause, which its {@code getCause}
-     * returns. The {@code getCause} of {@code Throwable} takes a lock that the program may hold, so
-     * it must not be called.
+     * True for a class of the JDK that overrides {@code getCause} and returns the cause from a
+     * field of its own. The {@code getCause} of {@code Throwable} must not be called, because it
+     * takes a lock that the program may hold.
      */
     private static final ClassValue<Boolean> HAS_OWN_CAUSE =
             new ClassValue<>() {
@@ -172,7 +172,7 @@ final class ExceptionText {
         }
     }
 
-    /** Null if the field is not accessible. {@code Agent} has asked the JVM to open its package. */
+    /** Null if the field is not accessible. {@code Agent} has opened the package of its class. */
     private static VarHandle field(Class<?> owner, String name, Class<?> type) {
         if (owner == null) {
             return null;

@@ -46,8 +46,8 @@ final class HandedCalls {
     }
 
     /**
-     * Writes the ended calls that need not wait ({@link #waiting}). Under the policy {@code drop},
-     * a full queue drops and counts them.
+     * Writes the ended calls that need not wait ({@link #waiting}). If the queue is full under the
+     * policy {@code drop}, they are dropped and counted.
      */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();

@@ -38,8 +38,8 @@ final class Link {
 
     /**
      * Minimum pause after an ERROR that does not concern the token, and first step of the back-off
-     * after a refused token. A WELCOME before the ERROR resets the back-off, so the pause could
-     * otherwise be short.
+     * after a refused token. Without the minimum, the pause would be short after a WELCOME, which
+     * resets the back-off.
      */
     private static final long PAUSE_NANOS = 1_000_000_000;
 
@@ -58,8 +58,8 @@ final class Link {
     private static final long TOKEN_NANOS_MAX = 60_000_000_000L;
 
     /**
-     * A server sends PROBES soon after WELCOME, even without rules. If no PROBES has arrived after
-     * this time, the server is too old for rules.
+     * A server sends PROBES soon after WELCOME, even if it has no rules. If no PROBES has arrived
+     * after this time, the server is too old for rules.
      */
     private static final long RULES_NANOS = 3_000_000_000L;
 
@@ -208,7 +208,7 @@ final class Link {
             attempts.failed(e.failure(), now, e.pauseNanos);
             fail(now, e.getMessage(), e.isOfToken);
             if (e.isFinal) {
-                // After the start of the outage, so that its line includes these records.
+                // After outages.failed, so that the line about the outage includes these records.
                 outbox.discard(totals);
             }
         } catch (IOException | RuntimeException e) {
@@ -222,7 +222,7 @@ final class Link {
         return message == null || message.isBlank() ? e.getClass().getSimpleName() : message;
     }
 
-    /** Only faults of TLS have a cause; see {@link TlsCause}. */
+    /** An IOException with a cause is a TLS fault ({@link TlsCause}) and is never SILENT. */
     private Attempts.Failure failure(Exception e) {
         boolean isReached = state.compareTo(State.CONNECTING) > 0;
         boolean isOfConnection = e instanceof IOException && e.getCause() == null;
@@ -526,7 +526,7 @@ final class Link {
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();
         while (next != null && next.entries > 0 && !takesRecords) {
-            outbox.leaveOut(totals);
+            outbox.dropUnsupported(totals);
             log.sayOnce(
                     "records",
                     "the server is too old for records of declared types: they are dropped");

@@ -92,8 +92,8 @@ final class Outages {
     }
 
     /**
-     * Logs dropped calls, and ended outages that began too soon after a line. While connected, the
-     * line is written when the next line is allowed; at the end of the program, at once.
+     * Logs dropped calls, and ended outages that have no line of their own. While connected, it
+     * writes no line in the minute after a line. At the end of the program, it writes at once.
      *
      * @param isLast true if the program ends
      */
@@ -104,7 +104,7 @@ final class Outages {
             log.say(Messages.reconnected(server, times, newlyDropped()));
             told(now);
         }
-        // A pending line about outages will include these calls.
+        // If a line about outages is pending, that line will include the dropped calls.
         if (isLast || !isOut && untold == 0) {
             drops.look(isLast, now);
         }

@@ -10,8 +10,8 @@ import java.util.ArrayDeque;
 
 /**
  * Packs records into numbered DATA frames and keeps the frames until the server acknowledges them,
- * across reconnects. The size is bounded in bytes: callers ask {@link #isFull} before each record,
- * and drop and count records without space.
+ * across reconnects. The size is bounded in bytes: callers ask {@link #isFull} before each record.
+ * If the outbox is full, they drop and count the record.
  *
  * <p>Before: {@link RingReader}. After: {@link Link}.
  */
@@ -98,13 +98,13 @@ final class Outbox {
         return bytes + frame.size() + entryRecords.size() >= bytesMax;
     }
 
-    /** Bytes of all unacknowledged frames. */
+    /** Memory of all closed frames that are not acknowledged, in bytes. */
     long bytes() {
         return bytes;
     }
 
     /**
-     * {@link #end} must follow.
+     * Begins a record. The caller must then call {@link #end}.
      *
      * @param at time of the record, ns since the epoch; it becomes the base time of the frame if
      *     this is the first record of the frame
@@ -150,7 +150,7 @@ final class Outbox {
     }
 
     /**
-     * {@link #endEntry} must follow.
+     * Begins a declared record. The caller must then call {@link #endEntry}.
      *
      * @param at time of the record, ns since the epoch
      * @return the buffer for the content of the record
@@ -212,7 +212,8 @@ final class Outbox {
     }
 
     /**
-     * Returns the next frame to send, the same frame until {@link #sent}; null if there is none.
+     * Returns the next frame to send; null if there is none. Returns the same frame until {@link
+     * #sent} is called.
      */
     Sent next() {
         return waiting.peek();
@@ -223,7 +224,7 @@ final class Outbox {
     }
 
     /** Drops the next frame, which this server does not support, and counts its content. */
-    void leaveOut(Totals totals) {
+    void dropUnsupported(Totals totals) {
         Sent lost = waiting.remove();
         bytes -= lost.frame.length + FRAME_OVERHEAD;
         totals.entriesDropped += lost.entries;
@@ -232,7 +233,8 @@ final class Outbox {
     /** Removes all closed frames up to {@code upTo}: the server has them, or they are discarded. */
     void acknowledge(long upTo) {
         forget(unacknowledged, upTo);
-        forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this connection
+        // WELCOME may acknowledge frames that were sent on an earlier connection.
+        forget(waiting, upTo);
     }
 
     private void forget(ArrayDeque<Sent> frames, long upTo) {

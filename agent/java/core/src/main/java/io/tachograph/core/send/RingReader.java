@@ -37,7 +37,7 @@ final class RingReader {
     private static final long AGE_MAX_NANOS = 1_000_000_000;
 
     /** Longest time for which an unrecorded outermost call suppresses all its callees. */
-    static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
+    static final long UNRECORDED_NANOS_MAX = 60_000_000_000L;
 
     /**
      * After this number of words, and at the end of a read, the words are released to the writer.
@@ -73,12 +73,12 @@ final class RingReader {
     private long offset;
 
     /**
-     * The last {@link ThreadBuffer#outermostLeftOut}, and the {@code System.nanoTime()} at which
+     * The last {@link ThreadBuffer#outermostUnrecorded}, and the {@code System.nanoTime()} at which
      * the reader first saw this number.
      */
-    private int leftOut;
+    private int unrecorded;
 
-    private long leftOutSince;
+    private long unrecordedSince;
 
     /**
      * True after an error inside this segment: its rest is discarded, and the calls are counted as
@@ -113,10 +113,10 @@ final class RingReader {
         long begin = buffer.consumed();
         long at = begin;
         long end = buffer.published();
-        // read after the ring's position, so that no event is later than this time
+        // The clock is read after the ring's position, so that no event is later than this time.
         long now = System.nanoTime();
         int sinceFreed = 0;
-        boundLeftOut(now);
+        boundUnrecorded(now);
         // The queue is checked before each word that may complete a part.
         while (at < end && !outbox.mustWait()) {
             long before = at;
@@ -151,17 +151,17 @@ final class RingReader {
 
     /**
      * Gives up an outermost call that has been unrecorded for more than {@link
-     * #LEFT_OUT_NANOS_MAX}. Its exit may be lost; its thread would then never record again.
+     * #UNRECORDED_NANOS_MAX}. Its exit may be lost; its thread would then never record again.
      *
      * @param now ns, always from the same clock
      */
-    void boundLeftOut(long now) {
-        int number = buffer.outermostLeftOut();
-        if (number != leftOut) {
-            leftOut = number;
-            leftOutSince = now;
-        } else if (number != 0 && now - leftOutSince > LEFT_OUT_NANOS_MAX) {
-            buffer.endLeftOut(number);
+    void boundUnrecorded(long now) {
+        int number = buffer.outermostUnrecorded();
+        if (number != unrecorded) {
+            unrecorded = number;
+            unrecordedSince = now;
+        } else if (number != 0 && now - unrecordedSince > UNRECORDED_NANOS_MAX) {
+            buffer.endUnrecorded(number);
         }
     }
 
@@ -244,8 +244,8 @@ final class RingReader {
     }
 
     /**
-     * Fast path for the most frequent words: enters and exits of inner calls that do not end a
-     * part, for operations that have a wire id. The path stops before the first other word, and
+     * Fast path for the most frequent words: enters and normal exits of inner calls, if they do not
+     * end a part and the operation has a wire id. The path stops before the first other word, and
      * after at most {@link #RUN_EVENTS} words. The counters are local variables, because the sender
      * spends most of its time in this loop.
      *
@@ -475,8 +475,8 @@ final class RingReader {
     }
 
     /**
-     * Passes the part to the outbox, or drops it if the queue is full and counts the calls that end
-     * in it. Begins the next part.
+     * Passes the part to the outbox. If the queue is full, drops the part and counts the calls that
+     * end in it. Then begins the next part.
      */
     private void closePart() {
         if (record.eventCount() > 0 && !broken) {
@@ -491,8 +491,8 @@ final class RingReader {
     }
 
     /**
-     * Ends the open calls of a thread that has ended as failed, at the time of the last event of
-     * the segment. The event may be in an earlier part.
+     * Ends the open calls of a thread that has ended. The calls end as failed, at the time of the
+     * last event of the segment. That event may be in an earlier part.
      */
     void finish() {
         while (depth > 0) {

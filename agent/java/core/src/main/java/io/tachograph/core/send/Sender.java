@@ -170,7 +170,7 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets the source of samples that the sender calls on its own thread: at this interval, but at
+     * Sets the source of samples. The sender calls it on its own thread: at this interval, but at
      * most ten times per second, and before the program ends. Must be set before {@link #start}.
      */
     public void report(Consumer<SampleBatch> samples, long intervalNanos) {
@@ -179,8 +179,8 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets the source of the final samples, at any time. The sender calls it before the program
-     * ends, when everything else is ready to be sent.
+     * Sets the source of the final samples. May be called at any time. The sender calls the source
+     * before the program ends, when everything else is ready to be sent.
      */
     public void lastReport(Consumer<SampleBatch> samples) {
         lastReport = samples;
@@ -199,7 +199,7 @@ public final class Sender implements Runnable {
     public void start() {
         Thread thread = new Thread(null, this, "tachograph-sender", 0, false);
         thread.setDaemon(true);
-        // The thread would keep the program's class loader in memory.
+        // Otherwise, the thread would keep the program's class loader in memory.
         thread.setContextClassLoader(null);
         thread.start();
     }

@@ -38,7 +38,7 @@ final class TlsChannel implements ByteChannel {
 
     /**
      * @param socket a connected socket
-     * @param host the name or address in the server's certificate
+     * @param host the name or address that the server's certificate must contain
      * @throws IOException if a file cannot be used
      */
     TlsChannel(SocketChannel socket, TlsFiles files, String host, int port) throws IOException {

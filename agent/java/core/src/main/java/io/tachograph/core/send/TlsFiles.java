@@ -80,7 +80,8 @@ final class TlsFiles {
     }
 
     /**
-     * @throws IOException with the setting, its value and the reason, if a file cannot be used
+     * @throws IOException with the setting and the reason, if a file cannot be used, or if only one
+     *     of {@code tls_client_cert} and {@code tls_client_key} is set
      */
     SSLContext context() throws IOException {
         if (cert.isEmpty() != key.isEmpty()) {
@@ -199,7 +200,7 @@ final class TlsFiles {
                 try {
                     return KeyFactory.getInstance(algorithm).generatePrivate(encoded);
                 } catch (GeneralSecurityException e) {
-                    why = e.getMessage(); // a key of another algorithm
+                    why = e.getMessage(); // the key may be of another algorithm
                 }
             }
         } catch (IllegalArgumentException e) {
@@ -227,7 +228,7 @@ final class TlsFiles {
         return signature.verify(signed);
     }
 
-    /** Reads each byte as one character, because a comment may be in any encoding. */
+    /** Reads each byte as one character, because the comments in a file may be in any encoding. */
     private static String read(String setting, String path) throws IOException {
         String why = Messages.TLS_NOT_A_FILE;
         try {

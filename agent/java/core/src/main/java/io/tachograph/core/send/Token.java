@@ -38,17 +38,17 @@ final class Token {
         this.isInsecure = isInsecure;
     }
 
-    /** For messages. */
+    /** The setting that gives the token, as messages name it. */
     String setting() {
         return file.isEmpty() ? "token" : "token_file=" + file;
     }
 
     /**
-     * Reads the token for the next connection. The file may have changed since the last one.
+     * Reads the token for the next connection. The file may have changed since the last connection.
      *
      * @return empty if no token is set
      * @throws IOException with the setting and the reason, if the token cannot be read or is
-     *     invalid, or if both settings are set
+     *     invalid, or if {@code token} and {@code token_file} are both set
      */
     byte[] read() throws IOException {
         if (!file.isEmpty() && !given.isEmpty()) {

@@ -132,8 +132,8 @@ public final class Dictionary {
     }
 
     /**
-     * Returns the id of a value; 0 if the value is long, if it is not known to have occurred
-     * before, or if there is no space.
+     * Returns the id of a value; 0 if the value has more than 64 characters, if it is not known to
+     * have occurred before, or if there is no space.
      */
     public int value(String value) {
         Integer id = texts.get(value);

@@ -7,12 +7,12 @@ import java.util.Arrays;
 
 /** Extracts the frames of the server from the received bytes. */
 public final class FrameReader {
-    /** Longest accepted body. PROBES has up to a thousand patterns. */
+    /** Longest accepted body. PROBES has up to 1,000 patterns of at most 1,024 bytes. */
     private static final int BODY_BYTES_MAX = 1 << 20;
 
     /**
-     * The length in a frame header if its four bytes are "HTTP", as at the start of an answer of
-     * the server's HTTP port.
+     * The value of the length field if the received bytes begin with "HTTP", as an answer of the
+     * server's HTTP port does.
      */
     private static final int HTTP = 0x50545448;
 

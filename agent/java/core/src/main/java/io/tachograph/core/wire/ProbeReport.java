@@ -53,8 +53,9 @@ public final class ProbeReport {
     }
 
     /**
-     * Adds an operation that the agent itself has aggregated or switched off, or {@code (all)} or
-     * {@code (traces)} (wire.md, PROBED). Operations past the protocol's limit are omitted.
+     * Adds an operation that the agent itself has aggregated or switched off (wire.md, PROBED). The
+     * name {@code (all)} means that nothing is left to switch off, and {@code (traces)} that whole
+     * traces are not recorded. Operations past the protocol's limit are omitted.
      *
      * @param since ns since the Unix epoch
      */

@@ -57,8 +57,8 @@ public final class SegmentRecord {
 
     /**
      * Returns the buffer with space for {@code count} events, for a loop that encodes events like
-     * {@link #enter} and {@link #exit}. The part must already have its first event. {@link #took}
-     * must follow.
+     * {@link #enter} and {@link #exit}. The part must already have its first event. After the loop,
+     * the caller calls {@link #took}.
      */
     public Bytes room(int count) {
         events.reserve(count * 2 * Bytes.VARINT_BYTES_MAX);
@@ -175,7 +175,7 @@ public final class SegmentRecord {
         return start;
     }
 
-    /** The latest time of all events, also of earlier parts of the segment. */
+    /** Time of the last event. If this part has no event yet, the event is in an earlier part. */
     public long last() {
         return last;
     }

@@ -156,7 +156,7 @@ class SettingsTest {
     }
 
     @Test
-    void settingsOfOtherAgentsAreNamed() {
+    void settingsOfOtherAgentsAreReported() {
         Settings settings = Settings.load(null, Map.of("TACHO_CHILDREN", "false"));
         assertEquals(
                 List.of("TACHO_CHILDREN: not a setting of the Java agent"), settings.warnings());

@@ -131,7 +131,7 @@ class LimitsTest {
     void unrecordedCallsCountInTheBudget() {
         Window window = new Window(SECOND, SECOND, 0);
         window.add(1, 100_000, 0, true, COSTS);
-        window.addLeftOut(10_000_000, COSTS);
+        window.addUnsampled(10_000_000, COSTS);
         assertEquals(0.03, window.overhead(), 1e-9);
     }
 
@@ -151,7 +151,7 @@ class LimitsTest {
             window.add(2, 50_000, 0, true, COSTS);
             window.add(3, 10_000, 0, true, COSTS);
             window.add(4, 0, 200_000, true, COSTS);
-            window.addLeftOut(10_000_000, COSTS);
+            window.addUnsampled(10_000_000, COSTS);
             assertEquals(0.048, window.overhead(), 1e-9);
             Limits.Verdict verdict = limits.judge(window, COSTS, each -> each == 4, each -> false);
             said =
@@ -190,9 +190,9 @@ class LimitsTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void theCalibrationMeasuresEachKindOfCall(boolean leavesOut) throws Exception {
+    void theCalibrationMeasuresEachKindOfCall(boolean isSampling) throws Exception {
         Calibration calibration =
-                new Calibration(0, leavesOut, AgentLog.to(new PrintStream(System.out), true));
+                new Calibration(0, isSampling, AgentLog.to(new PrintStream(System.out), true));
         assertFalse(calibration.costs().areKnown());
         calibration.measure();
         Costs first = calibration.costs();
@@ -202,7 +202,7 @@ class LimitsTest {
         assertTrue(costs.aggregateNanos <= first.aggregateNanos);
         assertTrue(costs.recordNanos > 1 && costs.recordNanos < 100_000, "" + costs.recordNanos);
         assertTrue(costs.aggregateNanos > 1 && costs.aggregateNanos < 100_000);
-        assertEquals(leavesOut, costs.leftOutNanos > 0);
-        assertTrue(costs.leftOutNanos < costs.recordNanos, "" + costs.leftOutNanos);
+        assertEquals(isSampling, costs.unsampledNanos > 0);
+        assertTrue(costs.unsampledNanos < costs.recordNanos, "" + costs.unsampledNanos);
     }
 }

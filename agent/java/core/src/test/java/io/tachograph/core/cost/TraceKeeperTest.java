@@ -54,7 +54,7 @@ class TraceKeeperTest {
 
         /**
          * Makes a trace of one call. The part of the name after a slash is the flags of the
-         * incoming header.
+         * incoming {@code traceparent}.
          */
         private void trace(String name) {
             String[] parts = name.split("/");
@@ -97,7 +97,7 @@ class TraceKeeperTest {
             for (int at = 0; at < entries.length; at++) {
                 if (Operations.shared().entry(entries[at].operation()).name.equals(name)) {
                     long kept = counts.allKept(at);
-                    return kept + " of " + (kept + counts.allLeftOut(at));
+                    return kept + " of " + (kept + counts.allUnsampled(at));
                 }
             }
             return "unknown";
@@ -137,7 +137,7 @@ class TraceKeeperTest {
         "100, hot=20000 rare=1, hot=1700 rare=20, 100",
         "100, hot=20000 some=30 rare=1, hot=1100 some=571 rare=20, 100",
         "1000, hot=50000 hotter=90000 rare=2, hot=8500 hotter=8500 rare=39, 1000",
-        // With more operations than the limit, each gets an equal share.
+        // There are more operations than permitted traces per second. Each gets an equal share.
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
         // One operation has the whole limit.
         "1, hot=3000, hot=14, 1",
@@ -162,7 +162,7 @@ class TraceKeeperTest {
         }
     }
 
-    /** The load of the burst is not known yet. */
+    /** The keeper computes shares from the previous second, in which the load was low. */
     @Test
     void aBurstIsLimitedInItsFirstSecond() {
         Load load = new Load(100);
@@ -198,7 +198,7 @@ class TraceKeeperTest {
         assertEquals(from, load.told("from"));
     }
 
-    /** Traces that begin here get the rest of the limit, at least a tenth. */
+    /** Traces that begin in this process get the rest of the limit, at least a tenth of it. */
     @Test
     void tracesOfOtherProcessesComeFirst() {
         Load load = new Load(100);
@@ -239,7 +239,7 @@ class TraceKeeperTest {
         }
         // Shares come from the previous second, so a trace of the first quiet second may not be
         // recorded.
-        assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
+        assertTrue(seconds == 30 || seconds == 31, "the end was logged after " + seconds + " s");
         assertEquals("all traces are recorded again", said(load).get(1));
     }
 

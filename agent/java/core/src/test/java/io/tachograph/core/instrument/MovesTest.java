@@ -22,7 +22,7 @@ class MovesTest {
         switch (action) {
             case "move" -> moves.aggregate(operation, "rate");
             case "off" -> moves.switchOff(operation, "budget");
-            case "leave" -> moves.leaveTracesOut("rate");
+            case "leave" -> moves.excludeTraces("rate");
             case "keep" -> moves.keepTraces();
             case "exhausted" -> moves.exhausted("budget");
             default -> moves.relieved();

@@ -28,7 +28,7 @@ class TraceSamplerTest {
             }
             sampler.sample(new SampleBatch(1));
             // The first trace and 100 further traces are recorded: 40, and later 61 of the 300.
-            assertEquals(Math.min(61, traces), traces - sampler.callsLeftOut());
+            assertEquals(Math.min(61, traces), traces - sampler.callsUnsampled());
         }
     }
 }

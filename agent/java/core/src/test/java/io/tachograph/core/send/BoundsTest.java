@@ -109,7 +109,8 @@ class BoundsTest {
     }
 
     /**
-     * Length of a cut text, bytes; -2 if the text is neither whole nor its start with an ellipsis.
+     * Length of the text {@code cut}, bytes. -2 if {@code cut} is neither the whole text nor its
+     * beginning with an ellipsis.
      */
     private static int kept(String cut, int bytes) {
         int length = cut.getBytes(StandardCharsets.UTF_8).length;

@@ -90,7 +90,7 @@ class ExceptionTextTest {
                 saxOf(new Trap()));
     }
 
-    /** Its message is null, so {@code getMessage} would ask the cause. */
+    /** {@code SAXException.getMessage} asks the cause, because the exception has no message. */
     private static Exception saxOf(Exception cause) {
         SAXException wrapping = new SAXException();
         wrapping.initCause(cause);

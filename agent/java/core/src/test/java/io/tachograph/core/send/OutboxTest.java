@@ -27,7 +27,7 @@ class OutboxTest {
     }
 
     @Test
-    void numbersSurviveReconnects() {
+    void theNumbersOfFramesSurviveReconnects() {
         frame(10);
         frame(10);
         frame(10);

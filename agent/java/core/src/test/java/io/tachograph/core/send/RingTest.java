@@ -64,7 +64,7 @@ class RingTest {
         long entered;
         volatile Throwable fault;
 
-        /** Ends of calls that another thread performs; null if all calls end on their thread. */
+        /** The calls that another thread must end; null if each call ends on its own thread. */
         Queue<Runnable> handed;
 
         Caller(Buffers buffers, int number, long seed) {
@@ -237,7 +237,7 @@ class RingTest {
         long[] dropped = {buffers.callsDroppedWithoutBuffer()};
         buffers.forEach(buffer -> dropped[0] += buffer.callsDropped());
         if (buffers.traces() != null) {
-            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsLeftOut());
+            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsUnsampled());
         }
         assertEquals(
                 callers.stream().mapToLong(caller -> caller.entered).sum(),

@@ -53,7 +53,7 @@ class TlsFilesTest {
         ours = new Authority(place, "ours");
         other = new Authority(place, "other");
         client = ours.sign("client", NAMES);
-        // First, because the server needs the key manager of the JDK.
+        // Made before the provider is inserted: the server needs the key manager of the JDK.
         context = ours.context(ours.sign("server", NAMES));
         Security.insertProviderAt(new TrustingProvider(), 1);
     }

@@ -18,8 +18,8 @@ import java.util.function.BiFunction;
  * after their removal from the map.
  *
  * <p>If an object was submitted several times, only a FIFO queue defines the submission to which a
- * run belongs. If the order is uncertain and the origins differ, the runs have no parent rather
- * than a wrong parent, until all of these runs have begun.
+ * run belongs. If the order is uncertain and the origins differ, a parent might be wrong. The runs
+ * of the object then have no parent, until all its submissions have begun to run.
  */
 final class HandOvers {
     /**
@@ -30,10 +30,10 @@ final class HandOvers {
 
     /**
      * If the queue is empty and the newest submission is older than this, the program has
-     * presumably emptied the queue directly, without a method of the pool. The time must be longer
+     * presumably emptied the queue directly, without a method of the pool. The limit must be longer
      * than a thread of the pool takes on a busy machine between the removal of an object from the
-     * queue and the start of its run. The coarse clock is too inexact: its time does not advance
-     * while the sender does not run.
+     * queue and the start of its run. The age is measured with {@code System.nanoTime}: the time of
+     * {@code CoarseClock} does not advance while the sender does not run.
      */
     private static final long LEFT_OVER_NANOS = 5_000_000_000L;
 
@@ -45,12 +45,12 @@ final class HandOvers {
     private long newestNanos;
 
     /**
-     * True if a submission may not be in the queue, because a rejection handler of the program
-     * decided about it.
+     * True if a submission is possibly absent from the queue, because a rejection handler of the
+     * program decided about it.
      */
     private boolean isLoose;
 
-    /** True if a run may not have belonged to the oldest submission. */
+    /** True if a run possibly belonged to a submission that was not the oldest. */
     private boolean isMixed;
 
     /** Consecutive submissions with the same origin. */
@@ -81,7 +81,7 @@ final class HandOvers {
         /**
          * @param unrecordedBefore number of earlier waiting submissions without an origin, from
          *     {@link HandOverCounts}
-         * @param isLoose true if the submission may not enter the queue
+         * @param isLoose true if the submission possibly does not enter the queue
          */
         Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {
             this.kind = ADD;

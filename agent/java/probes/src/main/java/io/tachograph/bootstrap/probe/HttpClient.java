@@ -45,8 +45,8 @@ public final class HttpClient {
      * @param later true if the answer is a promise
      * @param authority host and port as in the URL
      * @param path the path without the query
-     * @return null inside another request, or without memory or stack to record it; otherwise one
-     *     of the end methods must follow
+     * @return null if this thread is inside another request, or if a lack of memory or stack
+     *     prevents the recording; otherwise {@link #end} or {@link #endWith} must follow
      */
     public static HttpClient begin(boolean later, String method, String authority, String path) {
         if (!Outermost.enter(Outermost.HTTP_CLIENT)) {

@@ -45,8 +45,8 @@ public final class HttpServer {
      *
      * @param method the method as sent
      * @param prefix text before {@code route}, for example a context path; null if there is none
-     * @param route the pattern that the server matched; null if unknown, and then it is derived
-     *     from {@code path}
+     * @param route the pattern that the server matched; if null, a route is derived from {@code
+     *     path}
      * @param path the path as sent, without the query
      * @param traceparent the header, valid or not, or null
      * @param requestId the id that came with the request, or null
@@ -146,7 +146,7 @@ public final class HttpServer {
         }
     }
 
-    /** True if {@code by} is the last object that the thread's current request has closed. */
+    /** True if the last call of {@link #closed} during the thread's request was for {@code by}. */
     public static boolean isClosed(Object by) {
         return Outermost.here().request.hasClosed(by);
     }
@@ -169,8 +169,8 @@ public final class HttpServer {
      * Called when the thread ends its work for the request: the request is answered, or another
      * thread will answer it.
      *
-     * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}; if
-     *     0, nothing is recorded (inlined advice has this value after an exception)
+     * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}. If
+     *     it is 0, nothing is recorded; the advice passes 0 if its code at the entry threw
      * @param status 0 if not yet known
      */
     public static void exit(int call, int status, Throwable thrown) {

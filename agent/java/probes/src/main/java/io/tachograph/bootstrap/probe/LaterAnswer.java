@@ -21,8 +21,8 @@ import java.util.function.Consumer;
  *
  * <p>References to the server's objects are weak. If the server abandons a request, the request
  * stays open in the data but keeps no objects in memory. A request in an unrecorded trace has no
- * call to end, but it is the parent of the work of other threads, which then is not recorded
- * either.
+ * call to end. It still passes its context to other threads, so that their work for the request is
+ * not recorded either.
  */
 public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;

@@ -8,8 +8,8 @@ import io.tachograph.bootstrap.Recorder;
  * becomes its prefix and {@code (other)}.
  *
  * <p>The hash table uses linear probing and is at most half full. Entries are never removed. A
- * reader that does not see a new entry finds it under the lock, unless the bound has just been
- * reached: then the name counts as past the bound.
+ * thread may not see yet an entry that another thread has just added. It then finds the entry under
+ * the lock or, if the bound is reached, treats the name as past the bound.
  */
 final class Names {
     private final int kind;

@@ -21,8 +21,8 @@ public final class Outermost {
      */
     public static final int POOL_THREAD = 5;
 
-    // A subclass instead of a lambda, because this code also runs while the JVM starts its first
-    // threads.
+    // A subclass instead of a lambda: this code also runs while the JVM starts its first threads,
+    // when it may not be able to link a lambda yet.
     private static final ThreadLocal<Outermost> LOCAL =
             new ThreadLocal<>() {
                 @Override

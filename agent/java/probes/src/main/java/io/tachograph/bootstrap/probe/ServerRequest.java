@@ -91,13 +91,13 @@ final class ServerRequest {
 
     /** @return the pending answer; null if the request could not be recorded */
     LaterAnswer later() {
-        if (later == null && (call > 0 || call < 0 && isTraceLeftOut())) {
+        if (later == null && (call > 0 || call < 0 && isTraceUnsampled())) {
             later = new LaterAnswer(method, path);
         }
         return later;
     }
 
-    private static boolean isTraceLeftOut() {
+    private static boolean isTraceUnsampled() {
         Context context = Recorder.context();
         return context != null && !context.isSampled();
     }

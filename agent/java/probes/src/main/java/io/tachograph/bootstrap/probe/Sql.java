@@ -19,8 +19,8 @@ final class Sql {
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Maximum number of tokens to read. A name rarely has more. A longer text usually has rows or
-     * values that are folded with those before them.
+     * Maximum number of tokens to read. A name rarely has more. After that many tokens, a text
+     * usually has only more rows or values of a list, which {@link SqlShape} folds.
      */
     private static final int TOKENS_MAX = 1_000;
 
@@ -178,7 +178,7 @@ final class Sql {
         }
     }
 
-    /** @return true if the text was found; {@link #at} is then behind it */
+    /** @return true if {@code wanted} was found; {@link #at} is then behind it */
     private boolean passTo(String wanted, int from) {
         int found = text.indexOf(wanted, from);
         if (found >= 0) {
@@ -314,8 +314,8 @@ final class Sql {
     }
 
     /**
-     * Reads a comment to the end of the line. A lone carriage return certainly ends a line only in
-     * PostgreSQL.
+     * Reads a comment to the end of the line. A lone carriage return ends a line in PostgreSQL. In
+     * the other dialects this is not certain.
      */
     private void lineComment() {
         int end = endOfLine();

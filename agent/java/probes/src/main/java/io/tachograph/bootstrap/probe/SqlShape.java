@@ -140,8 +140,8 @@ final class SqlShape {
     }
 
     /**
-     * Copies a name, or replaces it if it is a password, after {@code identified by} and similar
-     * words.
+     * Copies a name. After {@code identified by} and similar words, the name is a password and
+     * becomes {@code ?}.
      */
     void name(String text, int from, int to) {
         if (isSecret && tail(BEFORE_PASSWORD, 80)) {
@@ -179,7 +179,7 @@ final class SqlShape {
         return tail(BEFORE_TABLE, 16);
     }
 
-    /** True if the last {@code count} characters match. */
+    /** True if the pattern is found in the last {@code count} characters. */
     private boolean tail(Pattern pattern, int count) {
         int to = out.length();
         return pattern.matcher(out).region(Math.max(0, to - count), to).find();
@@ -272,7 +272,7 @@ final class SqlShape {
         return false;
     }
 
-    /** True if the text before {@code end} is a copy of the row at {@code row}, and a comma. */
+    /** True if a copy of the row at {@code row} and a comma with a blank precede {@code end}. */
     private boolean isRow(int row, int end, int length) {
         int from = end - length - 2;
         if (from < 0 || !endsWith(", ", end)) {

@@ -11,9 +11,9 @@ import java.util.concurrent.atomic.AtomicReference;
  *
  * <p>There are two generations. New texts go into the young generation. When it reaches half of the
  * bound, it becomes the old generation, and the earlier old generation is dropped. An old text that
- * is used again is copied to the young generation. Texts with values in them occur only once, so
- * they displace repeated texts only briefly. A dropped text is parsed again at its next use.
- * Finding a text takes one or two look-ups and no lock.
+ * is used again is copied to the young generation, so repeated texts stay. A text with values in it
+ * usually occurs only once, so it is dropped with its generation. A dropped text is parsed again at
+ * its next use. Finding a text takes one or two look-ups and no lock.
  */
 final class StatementTexts {
     static final int TEXT_CHARS_MAX = 4_096;
@@ -49,7 +49,7 @@ final class StatementTexts {
         }
     }
 
-    /** @param charsMax maximum size of all texts together, except the last text of a generation */
+    /** @param charsMax maximum total size; the last text of each generation may exceed it */
     StatementTexts(long charsMax) {
         this.generationCharsMax = charsMax / 2;
         this.generations = new AtomicReference<>(new Generations(new Generation()));
@@ -79,7 +79,7 @@ final class StatementTexts {
         }
         long chars = now.young.chars.addAndGet(text.length() + ENTRY_CHARS);
         if (chars >= generationCharsMax) {
-            // Has no effect for a second thread.
+            // Has no effect if another thread has already done it.
             generations.compareAndSet(now, new Generations(now.young));
         }
     }

@@ -94,7 +94,8 @@ public final class Statements {
 
     /**
      * Renames the call when a pool's statement executes the driver's statement, which determines
-     * the dialect. The earlier name is safe in all dialects.
+     * the dialect. The earlier name comes from {@code SqlDialect.OTHER} and contains no literal of
+     * any dialect.
      */
     private static void nameAs(Outermost here, Object statement, SqlDialect dialect) {
         String text = here.poolText;
@@ -107,7 +108,7 @@ public final class Statements {
 
     /**
      * @param call the result of {@link #enter}
-     * @param batch number of statements or rows of a batch; 0 if it is not a batch
+     * @param batch number of statements or rows of a batch; 0 if the call is not a batch
      */
     public static void exit(int call, int batch, Throwable thrown) {
         if (call == Outermost.INSIDE) {

@@ -8,8 +8,8 @@ import io.tachograph.bootstrap.Recorder;
 import java.util.concurrent.ForkJoinWorkerThread;
 
 /**
- * Threads that were started inside a recorded call, the parent of their outermost calls. Threads of
- * the JDK's pools are excluded.
+ * Threads that were started inside a recorded call. That call is the parent of their outermost
+ * calls. Threads of the JDK's pools are excluded.
  */
 public final class ThreadOrigins extends Inheritance {
     private static final int THREADS_MAX = 65_536;

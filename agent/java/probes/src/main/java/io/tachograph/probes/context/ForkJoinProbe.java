@@ -13,9 +13,9 @@ import java.util.Set;
 
 /**
  * Tasks submitted with a method of {@code ForkJoinPool}, including tasks of {@code
- * CompletableFuture} without an executor. Exceptions are the newer public methods {@code schedule}
- * and {@code externalSubmit}. Forked tasks are not followed, because divided work has too many
- * parts to store the origin of each.
+ * CompletableFuture} without an executor. The newer public methods {@code schedule} and {@code
+ * externalSubmit} are not instrumented. Forked tasks are not followed, because divided work has too
+ * many parts to store the origin of each.
  */
 public final class ForkJoinProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ForkJoinPool";

@@ -12,8 +12,8 @@ import net.bytebuddy.asm.Advice;
 
 /**
  * Inlined into servlets and filters of the package {@code jakarta.servlet}. The build creates the
- * class for the older package name from this file (pom.xml). No signature has a type of the
- * container, so that only the container loads its types.
+ * class for the older package name from this file (pom.xml). The signatures of the advice have no
+ * types of the container, because the agent's class loader does not have these types.
  */
 final class JakartaServletAdvice {
     private JakartaServletAdvice() {}

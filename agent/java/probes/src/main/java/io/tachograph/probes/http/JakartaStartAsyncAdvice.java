@@ -15,8 +15,8 @@ import java.lang.reflect.Proxy;
 
 /**
  * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. The build
- * creates the class for the older package name from this file (pom.xml). After the call, the
- * request ends when the server reports its completion to a listener.
+ * creates the class for the older package name from this file (pom.xml). The
+ * advice adds a listener. When the server reports the completion to it, the recorded request ends.
  */
 final class JakartaStartAsyncAdvice {
     private JakartaStartAsyncAdvice() {}

@@ -12,8 +12,8 @@ import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Inlined into {@code Server.handle(Request, Response, Callback)}. No signature has a type of
- * Jetty, so that only Jetty loads its types.
+ * Inlined into {@code Server.handle(Request, Response, Callback)}. The signatures of the advice
+ * have no types of Jetty, because the agent's class loader does not have these types.
  */
 final class JettyAdvice {
     private JettyAdvice() {}

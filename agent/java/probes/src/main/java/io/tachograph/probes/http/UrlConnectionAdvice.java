@@ -17,7 +17,7 @@ final class UrlConnectionAdvice {
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
-        // After any answer, even with an error status, nothing is sent.
+        // The connection has its answer, perhaps with an error status, and sends nothing more.
         if (answer != null) {
             return null;
         }

@@ -72,8 +72,9 @@ public final class JdbcProbe implements Probe {
     }
 
     /**
-     * Matches classes that implement an interface. A match reads the class files of all ancestors,
-     * so only likely names are matched; the supported drivers and pools use them.
+     * Matches classes that implement an interface. The search reads the class files of all
+     * ancestors, so it is limited to classes with likely names. The classes of the supported
+     * drivers and pools have such names.
      */
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {

@@ -4,10 +4,10 @@ package io.tachograph.overhead;
  * Number of dropped calls, which only the agent of Tachograph reports. The class of the agent is
  * looked up by name, because this program also runs without an agent.
  */
-final class LeftOut {
+final class Dropped {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
 
-    private LeftOut() {}
+    private Dropped() {}
 
     /** -1 if unknown. */
     static long ofThisThread() {
