@@ -37,13 +37,9 @@ pub struct Survey {
     /// Segments that were not read because they are no longer needed.
     pub unread: Vec<u32>,
     pub quarantine: Vec<String>,
-<<<<<<< HEAD
     /// Segments of which no file exists, as an operator has permitted.
     pub absent: Vec<Missing>,
-    /// Bytes of the growing segment that were on disk.
-=======
-    /// Bytes of the growing segment that were on disk according to `END`. `None` if `is_accepted`.
->>>>>>> main
+    /// Bytes of the growing segment that were on disk according to `END`.
     end: Option<End>,
     identities: Identities,
     /// Files that are not those which the manifest describes, and the reasons.
@@ -360,7 +356,6 @@ pub fn mismatches(
     wrong
 }
 
-<<<<<<< HEAD
 /// The first items of a list as text, and the number of the others.
 fn shortened(mut items: Vec<String>) -> String {
     let more = match items.len().saturating_sub(NAMED_MAX) {
@@ -371,15 +366,10 @@ fn shortened(mut items: Vec<String>) -> String {
     format!("{}{more}", items.join(", "))
 }
 
-/// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a copy is made while a
-/// server writes the original. A crash cannot cause such a difference. A file is created, then listed in the manifest, and only
-/// then gets rows. A file is removed after the manifest marks it as removed.
-=======
 /// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a
 /// directory is usually a copy that was made while a server wrote the original. A crash cannot cause such differences: the
 /// driver creates a file, then lists it in the manifest, and only then writes rows to it. It removes a file only after the
 /// manifest marks the file as removed.
->>>>>>> main
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,

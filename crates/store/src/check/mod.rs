@@ -21,13 +21,8 @@ pub use finding::{
     Severity,
 };
 pub use journals::{JournalChecked, Journals};
-<<<<<<< HEAD
 pub use known::{Known, is_store_key, store_of};
-pub use salvage::{Salvage, is_derived};
-=======
-pub use known::Known;
 pub use salvage::Salvage;
->>>>>>> main
 
 pub use crate::damage::time;
 pub use crate::evidence::Gap;

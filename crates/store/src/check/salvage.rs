@@ -89,7 +89,6 @@ impl Salvage {
     }
 }
 
-<<<<<<< HEAD
 /// The last generation that is flushed in the copy. The chunks of an interrupted flush are all that is left of a generation
 /// without a journal, so the generation counts as flushed, and readers get its chunks. The `journals` of earlier generations must
 /// be flushed before.
@@ -104,16 +103,6 @@ fn flushed(known: &Known, journals: &BTreeSet<u64>) -> u64 {
     flushed
 }
 
-/// Whether [`Salvage::rows`] writes the row again, so that the row must not be copied.
-pub fn is_derived(row: &Row) -> bool {
-    let is_fact = row.table == Table::Meta && row.partition == STORE;
-    // Facts that only newer versions have are copied.
-    let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
-    is_fact && derived.contains(&&*row.clustering)
-}
-
-=======
->>>>>>> main
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,
