@@ -154,7 +154,8 @@ pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens a file for reading, or the file that a symbolic link names. Never waits: an open of a FIFO would wait for its writer.
+/// Opens a file for reading, or the file that a symbolic link names. Never waits, although a plain
+/// open of a FIFO waits for a writer.
 ///
 /// # Errors
 /// If the file cannot be opened, or is not a regular file. A device may have no end.

@@ -155,7 +155,7 @@ impl Journals {
         self.headers().map(|header| header.store).find(|store| counts.get(store) == Some(&most))
     }
 
-    /// The time when a generation began; `None` if there is no journal of it with a readable header.
+    /// The time when a generation began; `None` if the generation has no journal with a readable header.
     pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
         Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
     }
@@ -172,7 +172,7 @@ impl Journals {
         self.held.iter().map(|(generation, held)| (*generation, held.length))
     }
 
-    /// Required journals that are missing or shorter than acknowledged.
+    /// Required journals that are missing, or that have fewer bytes than were acknowledged.
     pub fn gaps(&self, known: &Known) -> Vec<Gap> {
         let has_begun = |held: &&Held| held.front != Some(Front::Unborn) && held.is_own();
         let lengths = self.held.iter().filter(|(_, held)| has_begun(held));
@@ -388,7 +388,7 @@ const JOURNAL_GAP_REMEDY: &str = "if the whole file still exists elsewhere, put 
 fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let found = |place: &Range<u64>| {
-        // Other findings report the records lost before the end of the valid part.
+        // Other findings report the lost records in front of `contents.length`, the end of the valid part.
         let loss = if place.start < contents.length { Loss::Nothing } else { Loss::Records };
         let place = Place::range(name, place.start, place.end - place.start);
         Finding::new(FindingKind::FileUnreadable, place, &why).loss(loss)

@@ -78,7 +78,7 @@ impl Known {
         self.facts.id.is_none() && self.flushed() == 0 && !has_data
     }
 
-    /// Number of groups and series that have a row with labels and no chunk.
+    /// Number of groups and series that have a series row but no chunk.
     pub fn unused(&self) -> usize {
         let groups = self.index.groups().map(|number| (Kind::Sample, self.index.group(number).id));
         let unused = groups.filter(|group| !self.partitions.contains(group)).count();
@@ -115,7 +115,7 @@ async fn index(driver: &dyn Driver) -> Result<Index> {
         each_row(driver, series_scan(shard), |row| {
             let Ok(row) = row else { return Ok(()) };
             let decoded = readable(decode_series(&row, &mut families))?;
-            // Labels with another id would assign the chunks of this key to the wrong series.
+            // Labels that do not match the key would assign the chunks of this key to the wrong series.
             let Some(SeriesRow { kind, group, members }) = decoded.filter(|of| misnamed(&row, of).is_none())
             else {
                 return Ok(());

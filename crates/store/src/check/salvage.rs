@@ -53,8 +53,8 @@ impl Salvage {
         let store = known.facts.id.or(of_meta).or_else(|| source.store()).unwrap_or_else(draw_id);
         let flushed = flushed(known, &source.begun().collect());
         let mut salvage = Self { store, flushed, ..Self::default() };
-        // A store with chunks of an unflushed generation opens only if this generation has a journal. The copy gets an
-        // empty journal for each such generation.
+        // A store with chunks of an unflushed generation opens only if this generation has a journal. If the source
+        // lacks this journal, the copy gets an empty one.
         let unfinished = known.keys.generations.range(flushed.saturating_add(1)..).copied();
         let generations: BTreeSet<u64> = source.begun().chain(unfinished).collect();
         for generation in generations {
