@@ -51,8 +51,8 @@ impl Intake {
     /// Keeps the known series of a batch in the index until the ticket is dropped.
     ///
     /// # Errors
-    /// `Full` when one of them has left the index since the batch was decoded. When the sender repeats the batch, the decoder
-    /// does not find the series, and makes its labels.
+    /// `Full` when a known series has left the index since the batch was decoded. When the sender repeats the batch, the decoder
+    /// does not find the series, and decodes its labels.
     pub fn hold(&self, known: &KnownSamples) -> Result<Ticket> {
         let index = self.index.read();
         if known.numbers().all(|number| index.has_samples(number)) {

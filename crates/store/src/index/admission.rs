@@ -44,9 +44,9 @@ pub struct Admission<'a> {
     values: HashMap<&'a str, HashSet<&'a str>>,
     /// Memory of all admitted new series.
     bytes: usize,
-    /// Bytes of the canonical labels of the series checked so far, and of the series in the batch's `KnownSamples`. The journal
-    /// record of the batch defines at most these series. It defines no refused series, and no series that an earlier record of its
-    /// file defines.
+    /// Bytes of the canonical labels of the series checked so far, and of the series in the batch's `KnownSamples`. The
+    /// journal record of the batch defines at most these series. It defines no refused series, and no series that an earlier
+    /// record of its file defines.
     pub(super) written: usize,
 }
 

@@ -190,7 +190,7 @@ impl Index {
     }
 
     /// Like [`Index::add`], for canonical bytes. Makes no [`Labels`] if the bytes are valid, because a start of the store adds
-    /// all series in this way.
+    /// all series of the Series table in this way.
     ///
     /// # Errors
     /// The bytes are not canonical labels.

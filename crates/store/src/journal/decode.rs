@@ -37,7 +37,7 @@ pub struct Decoder<D: Define> {
     lost: bool,
 }
 
-/// Bytes of the file that were synced when the record was written. Does not check the fields after this number.
+/// Number of bytes of the file that were synced when the record was written. Does not check the fields after this number.
 pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     let mut cursor = Cursor::new(payload);
     cursor.byte("flags")?;

@@ -20,7 +20,7 @@ use crate::driver::{
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
 
-/// Frequency of each fault: one in this many calls on average; 0 means never.
+/// A number other than `seed` is the frequency of a fault: one in this many calls on average; 0 means never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,

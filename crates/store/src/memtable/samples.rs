@@ -358,7 +358,7 @@ const BLOCK: usize = 1_024;
 /// The open samples of all series of a generation, by their number in the index.
 #[derive(Debug, Default)]
 pub struct OpenSeries {
-    /// For each series number, 1 + position in `blocks`; 0 if the series has no samples.
+    /// For each series number, 1 + position of the series, counted over all `blocks`; 0 if the series has no samples.
     places: Vec<u32>,
     blocks: Vec<Vec<Held>>,
     times: SharedTimes,
