@@ -24,7 +24,7 @@ struct Batches {
     ranges: BTreeMap<u64, Ranges>,
 }
 
-/// Keeps the series of one batch in the index until it is dropped.
+/// Keeps the series of one batch in the index until the ticket is dropped.
 #[derive(Debug)]
 pub struct Ticket {
     all: Arc<InFlight>,
@@ -60,7 +60,7 @@ impl Drop for Ticket {
     }
 }
 
-/// Ranges of consecutive numbers. There are few, because most batches repeat the order of the index.
+/// Ranges of consecutive numbers. There are few ranges, because most batches have the series in the order of their numbers.
 fn ranges_of(known: &KnownSamples) -> Ranges {
     let mut ranges = Ranges::new();
     for number in known.numbers() {

@@ -1,4 +1,4 @@
-//! Checks a batch before it goes to the journal: repetition, limits on series, disk space and memory budget.
+//! Checks a batch before it goes to the journal: repetition, limits on series and chunks, disk space and memory budget.
 //!
 //! Path of one record. Before: a caller called `Store::append`. After: `commit.rs` writes the batch to the journal.
 
@@ -26,8 +26,8 @@ pub struct Intake {
     pub sessions: Arc<Guarded<Sessions>>,
     pub space: Arc<RecordSpace>,
     pub budget: Arc<Budget>,
-    /// Number of chunks that the records in memory need because of their times. The limit also includes the
-    /// stored chunks.
+    /// Number of chunks that the records in memory need because of their times. The limit applies to the sum of this number
+    /// and the number of stored chunks.
     pub chunks: Arc<Budget>,
     pub metadata: Arc<Metadata>,
     pub clock: Arc<dyn Clock>,
@@ -51,8 +51,8 @@ impl Intake {
     /// Keeps the known series of a batch in the index until the ticket is dropped.
     ///
     /// # Errors
-    /// `Full` when one of them has left the index since the batch was decoded. When the sender repeats the batch, the decoder
-    /// does not find the series, and makes its labels.
+    /// `Full` when a known series has left the index since the batch was decoded. When the sender repeats the batch, the decoder
+    /// does not find the series, and decodes its labels.
     pub fn hold(&self, known: &KnownSamples) -> Result<Ticket> {
         let index = self.index.read();
         if known.numbers().all(|number| index.has_samples(number)) {
@@ -65,7 +65,7 @@ impl Intake {
     /// Adds the samples of known series to a batch, with their labels, before the other samples of the batch.
     ///
     /// # Errors
-    /// Like [`Self::hold`]. None while the series are held.
+    /// Like [`Self::hold`]. There is no error while another ticket holds the series.
     pub fn with_labels(&self, batch: Arc<Batch>, known: &KnownSamples) -> Result<Arc<Batch>> {
         if known.is_empty() {
             return Ok(batch);
@@ -82,14 +82,15 @@ impl Intake {
     }
 
     /// Removes from a batch the series that a limit refuses. At the limit on chunks, also removes records far from the present
-    /// time. The reservation covers the chunks of the batch until it is in the memtable. The known series are held.
+    /// time. The reservation covers the chunks of the batch until the batch is in the memtable. The caller holds the known series
+    /// ([`Self::hold`]).
     pub fn admit(&self, batch: Arc<Batch>, known: Arc<KnownSamples>) -> Result<Admitted> {
         let of_batch = scatter::window_changes_of(&batch, &known);
         let chunks = self.chunks.hold(of_batch);
         let estimate = self.estimate(of_batch);
         let (mut batch, mut known, mut far) = (batch, known, Refused::default());
         if estimate.is_over() {
-            // The answer names the refused series, so all of them need labels.
+            // Known series may be refused, too. The answer names refused series by their labels.
             (batch, known) = (self.with_labels(batch, &known)?, Arc::default());
             far = self.refuse_far(&mut batch, estimate);
         }
@@ -110,7 +111,7 @@ impl Intake {
         refused
     }
 
-    /// The counts of stored chunks and of chunks for records in memory. The batch itself needs `of_batch` chunks.
+    /// The counts of stored chunks, and of chunks for the records of other batches in memory. This batch needs `of_batch` chunks.
     fn estimate(&self, of_batch: usize) -> Estimate {
         let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);

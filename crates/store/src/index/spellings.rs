@@ -1,10 +1,11 @@
 //! Which series does a sender mean by a text that it has sent before?
 //!
-//! For each series, the table has an entry of 16 bytes with the last [`Spelling`] that was written for the
-//! series. It also has a hash table from spellings to numbers of series. Both take about 27 bytes per series.
+//! For each series, [`Table`] has an entry of 16 bytes with the last [`Spelling`] that [`learn`] added for the series. It
+//! also has a hash table from spellings to numbers of series. The entries and the hash table take about 27 bytes per series.
 //! A series has one spelling at a time. A spelling is forgotten with its series.
 //!
-//! The table has its own lock, so that decoders do not wait for the index. Code that locks both locks the index first.
+//! [`Table`] has its own lock, so that decoders do not wait for the lock of the index. Code that needs both locks takes the
+//! lock of the index first.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLockReadGuard};
@@ -18,7 +19,7 @@ use crate::options::draw_id;
 
 /// Number of spellings that are looked up or added under one lock. The lock is held for about 0.2 ms.
 const AT_ONCE: usize = 1_024;
-/// The list grows by this part of its length, because doubling would take up to 16 bytes more per series.
+/// `Table::entries` grows by 1/`GROWTH` of its length, because doubling would take up to 16 bytes more per series.
 const GROWTH: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ struct Table {
 }
 
 impl Default for Spellings {
-    /// A table with keys from the operating system.
+    /// An empty table with random keys from the operating system.
     fn default() -> Self {
         let keys = SpellingKeys::new([draw_id().to_le_bytes(), draw_id().to_le_bytes()]);
         Self(Arc::new(Shared {
@@ -138,7 +139,7 @@ impl Table {
         if spelling == Spelling::NONE {
             return;
         }
-        // The spelling of another series can be here only if two texts have the same hash.
+        // Another series has this spelling only if two texts have the same hash.
         if let Some((other, _)) = self.find(number, spelling)
             && other != number
         {
@@ -187,7 +188,7 @@ pub struct Finder<'a> {
     left: usize,
     /// The series that was found last. Senders repeat the order in which their series were added.
     last: SeriesNumber,
-    /// The number of changes when the body began.
+    /// `Shared::added` when the decoding of the body began.
     added: u64,
 }
 
@@ -217,7 +218,8 @@ impl FindSeries for Finder<'_> {
     }
 }
 
-/// Adds the spellings of those series that have samples in the index. Does nothing when the index has no memory left.
+/// Adds the spellings of those series that have samples in the index. Stops when further spellings might take the index above
+/// `bytes_max`.
 pub fn learn(index: &Guarded<super::Index>, learned: &[Learned], bytes_max: usize) {
     for some in learned.chunks(AT_ONCE) {
         let index = index.read();
@@ -275,7 +277,7 @@ mod tests {
         assert!((2_000 * 20..2_000 * 32).contains(&spellings.bytes()), "{} bytes", spellings.bytes());
         index.write().remove(Kind::Sample, 7);
         assert_eq!((found(7), found(8), spellings.known()), (None, Some(8), 1_999));
-        // A series that returns has another number.
+        // A removed series gets a new number when it is added again.
         index.write().add(Kind::Sample, all[7].id(), &all[7]);
         assert_eq!(found(7), None);
         learn(&index, &list, usize::MAX);
