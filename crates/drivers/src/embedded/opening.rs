@@ -46,20 +46,7 @@ impl Segments {
         let aside = names.iter().filter_map(|name| quarantine::number(name));
         let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
-        for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
-            tracing::warn!(
-                path = %quarantine::path(directory).join(name).display(),
-                "copy of the damaged end of a segment: the end was cut off and may have been acknowledged before a power failure"
-            );
-        }
-        for name in names.iter().filter(|name| quarantine::missing(name).is_some()) {
-            let path = quarantine::path(directory).join(name);
-            tracing::error!(
-                path = %path.display(),
-                "the end of a segment is missing, as this note states; to end the warnings in answers, remove the note and \
-                 restart"
-            );
-        }
+        log_quarantine(directory, &names);
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         if is_accepted {
@@ -347,6 +334,24 @@ impl Segments {
 
 fn by_number(files: &[(u32, Loaded)], number: u32) -> Option<&Loaded> {
     files.iter().find(|(found, _)| *found == number).map(|(_, loaded)| loaded)
+}
+
+/// Logs what copies of damaged ends and notes of missing ends in the quarantine state.
+fn log_quarantine(directory: &Path, names: &[String]) {
+    for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
+        tracing::warn!(
+            path = %quarantine::path(directory).join(name).display(),
+            "copy of the damaged end of a segment: the end was cut off and may have been acknowledged before a power failure"
+        );
+    }
+    for name in names.iter().filter(|name| quarantine::missing(name).is_some()) {
+        let path = quarantine::path(directory).join(name);
+        tracing::error!(
+            path = %path.display(),
+            "the end of a segment is missing, as this note states; to end the warnings in answers, remove the note and \
+             restart"
+        );
+    }
 }
 
 #[cfg(test)]

@@ -86,8 +86,7 @@ impl Default for Metrics {
             connections_refused: Family::new(
                 "tacho_connections_refused_total",
                 ["listener", "reason"],
-                "Connections refused or closed by the server. Reasons at the limit: idle, closed for a new connection; \
-                 too-many, refused because all others are busy.",
+                "Connections refused or closed. Reasons at the limit: idle (closed for a new one), too-many (all are busy).",
             ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
