@@ -51,7 +51,7 @@ pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
     times.filter(|at| walk.changes_window(*at)).count()
 }
 
-/// The sum of [`window_changes`] over all series of a batch, with the known ones.
+/// The sum of [`window_changes`] over all series of a batch and the known series.
 pub fn window_changes_of(batch: &Batch, known: &KnownSamples) -> usize {
     let known = known.iter().map(|(_, samples)| window_changes(samples.iter().map(|s| s.at)));
     let samples = batch.samples.iter().map(|series| window_changes(series.samples.iter().map(|s| s.at)));
@@ -66,14 +66,14 @@ pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }
 
-/// Numbers of chunks that are compared with the limit when a batch arrives. For records in memory, a number is an upper
-/// estimate from the times of the records.
+/// Numbers of chunks that are compared with the limit `max` when a batch arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     pub max: usize,
     pub stored: usize,
-    /// For records in memory, without the batch.
+    /// Upper estimate for the records in memory before the batch, from their times.
     pub in_memory: usize,
+    /// Upper estimate for the records of the batch, from their times.
     pub of_batch: usize,
 }
 
@@ -120,7 +120,7 @@ pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, estimate: Estimate, re
     for (position, series) in batch.executions.iter().enumerate() {
         let far: Vec<&Segment> = series.segments.iter().filter(|s| !live.contains(s.start)).collect();
         if !far.is_empty() {
-            // A record is a completed call.
+            // Refused executions are counted as completed calls, not as segments.
             let calls = far.iter().map(|segment| segment.calls_completed()).sum();
             let all = series.segments.iter().map(Segment::calls_completed).sum();
             note(Kind::Execution, position, &series.labels, (calls, all));

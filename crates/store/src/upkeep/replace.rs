@@ -114,7 +114,7 @@ fn count(upkeep: &Upkeep, replacement: &RowReplacement) {
     counts.chunks_expired.add(replacement.expired);
 }
 
-/// Whether a replacement removes deleted, expired or downsampled records. Its rows then take less space than the rows that they
+/// Whether a replacement removes deleted, expired or downsampled records, and its rows take less space than the rows that they
 /// replace.
 fn drops_records(replacement: &RowReplacement) -> bool {
     let RowReplacement { before, after, samples_replaced, .. } = replacement;

@@ -94,7 +94,7 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Deletions that were tried since the last sweep. They are skipped until the next one.
+/// Deletions that were tried since the last sweep. They are skipped until the next sweep.
 #[derive(Debug, Default)]
 pub struct Tried {
     /// Deletions that are not completed, because some of their records cannot be read.
@@ -113,7 +113,7 @@ impl Tried {
 /// Applies the deletions that cover only flushed generations and were not tried. Removes those without remaining records. The
 /// others are skipped until the next sweep, because some of their records cannot be read. If a flush fails because the disk is
 /// full, also applies deletions of later generations to the flushed records: the flush may need the space that they free. If a
-/// job fails, removes none, and returns `false`.
+/// job fails, removes no deletion, and returns `false`.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut Tried) -> bool {
     let (flushed, is_full) = {
         let progress = upkeep.store.progress.borrow();
