@@ -133,7 +133,7 @@ async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
     append(&store, "m").await;
     store.flush().await.unwrap_err();
     let before = driver.scans();
-    // The paused clock advances only while all tasks rest. A task that does not rest would run here.
+    // The paused clock advances only while all tasks rest. A task that does not rest would run in this loop.
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
@@ -168,7 +168,8 @@ async fn failed_merges_are_repeated_less_and_less_often() {
     assert!(store.stats().upkeep.merges > 0);
 }
 
-/// The flusher must hold no lock during its retries. The upkeep would wait for the lock and free no space on a full disk.
+/// The flusher must hold no lock during its retries. Otherwise the upkeep would wait for the lock and free no space on a full
+/// disk.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_frees_space_while_a_flush_fails() {
     for refuses in [Refuses::Series, Refuses::Flushed] {
