@@ -59,7 +59,7 @@ async function underWay(service, env = {}) {
     program.child.stdin.write('stop\n');
     const { code, err } = await program.ended;
     assert.equal(code, 0, err);
-    assert.doesNotMatch(err, /probe failed|fault/);
+    assert.doesNotMatch(err, /agent failed|fault/);
     await probes('clear', '--all');
   };
 }

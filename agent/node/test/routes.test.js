@@ -40,7 +40,7 @@ for (const [name, routes] of Object.entries({
     const users = routes['/users/:name'];
     const { code, out, err } = await run(tacho, 'routes.cjs', { args: [name, String(users)], service: name });
     assert.deepEqual([code, out], [0, 'done\n'], err);
-    assert.doesNotMatch(err, /probe failed/);
+    assert.doesNotMatch(err, /agent failed/);
     const found = [...(await tacho.operations(name, { limit: '10000' })).values()].filter(({ kind }) => kind === 'http-server');
     const unrouted = routes['/plain/{id}'] === undefined ? users + 1 : users;
     const expected = { ...routes, ...NOT_FOUND, '(not found)': unrouted };
