@@ -420,7 +420,7 @@ for (const [name, steps, expected] of OUTAGES) {
   });
 }
 
-test('dropped calls that no line about an outage counts are logged at most once per minute, and at the end', () => {
+test('dropped calls are logged once per minute and at the end, except those that a line about an outage contains', () => {
   const { totals, log } = parts();
   const outage = new Outage('s:1', totals, log);
   const drop = () => (totals.callsDropped += 3);
