@@ -13,9 +13,9 @@ after(() => tacho.close());
 
 const ROUTES = { '/users/:name': 20, '/missing/:name': 3, '/broken/:name': 3, '/shops/:shop/inner/:name': 1 };
 const NOT_FOUND = { '(not found)': 20 };
-/** More than the limit on names that the agent forms from paths without a route. */
+/** With more users than `GUESSES_MAX` (1,024), the agent's limit on names from paths without a route. */
 const MANY = { ...ROUTES, '/users/:name': 1_100 };
-/** Express exposes only the current value of a router's mount path. */
+/** Express exposes only the current value of a router's mount path, so the route has `{id}` in place of `:shop`. */
 const EXPRESS = {
   ...MANY,
   '/shops/:shop/inner/:name': undefined,

@@ -189,7 +189,7 @@ test('nothing is lost or stored twice when the server is killed and restarted', 
       await sleep(100);
       await other.start();
       const before = await stored();
-      await until('the stream again', async () => (await stored()) > before);
+      await until('new traces after the restart', async () => (await stored()) > before);
     }
     program.child.stdin.write('stop\n');
     const { code, out, err } = await program.ended;
