@@ -54,6 +54,7 @@ async fn remote_write(
     let packed = Packed::new(&headers, body, bytes_max)?;
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let spellings = app.writer(&access).spellings();
+    let samples_known = app.metrics.samples_known.with(["remote-write"]);
     let decode = move |bytes: &[u8]| {
         let decoded = match &spellings {
             Some(spellings) => remote_write::decode_known(bytes, bytes_max, &mut spellings.finder())?,
@@ -62,6 +63,7 @@ async fn remote_write(
         // Senders order series differently, so each series is counted as a run of its own.
         let runs = vec![1; decoded.batch.samples.len()];
         let remote_write::Decoded { batch, known, spellings, rejects } = decoded;
+        samples_known.add(known.samples().len() as u64);
         Ok(Records { batch, known, spellings, runs, rejects })
     };
     keep((&app, &access), "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?)
@@ -86,6 +88,7 @@ async fn lines(
     let now = app.clock.now();
     let decoders = app.decoders.clone();
     let resets = app.metrics.decoder_resets.with([]);
+    let samples_known = app.metrics.samples_known.with(["line"]);
     let spellings = app.writer(&access).spellings();
     let decode = move |bytes: &[u8]| {
         let decoded = decoders.with(|decoder| {
@@ -98,6 +101,7 @@ async fn lines(
             decoded
         });
         let line_protocol::Decoded { batch, known, spellings, runs, rejects } = decoded;
+        samples_known.add(known.samples().len() as u64);
         Ok(Records { batch, known, spellings, runs, rejects })
     };
     let message_bytes = |body: &[u8]| Ok(body.len());
@@ -176,7 +180,7 @@ async fn keep<R: Display>(
     protocol: &'static str,
     decoded: Decoded<R>,
 ) -> Answer {
-    let Decoded { batch, known, learned, rejects, bytes, received, turn: _turn } = decoded;
+    let Decoded { batch, known, learned, rejects, bytes, received, turn } = decoded;
     let metrics = &app.metrics;
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
@@ -196,10 +200,13 @@ async fn keep<R: Display>(
         }
     };
     metrics.records_refused.with([protocol]).add(refused.records.iter().sum::<usize>() as u64);
-    received.without(&refused).add_to(metrics);
+    received.without(&refused, &app.services).add_to(metrics);
     if !learned.is_empty() {
-        // A body may have a million new series.
-        let work = move || writer.learn(&learned);
+        // A body may have a million new series. The turn is held until they are learned, even if the client disconnects.
+        let work = move || {
+            writer.learn(&learned);
+            drop(turn);
+        };
         tokio::task::spawn_blocking(work)
             .await
             .map_err(|e| ApiError::internal(format!("learning ended: {e}")))?;

@@ -29,6 +29,8 @@ pub struct Metrics {
     /// others as received.
     pub received_bytes: Family<Counter, 1>,
     pub decoder_resets: Family<Counter, 0>,
+    /// `protocol` is remote-write or line.
+    pub samples_known: Family<Counter, 1>,
     /// Number of temporary refusals (Retry-After or WAIT), for example because the memory for records or the disk was full.
     pub sender_waits: Family<Counter, 1>,
     /// `listener` is http or native.
@@ -75,6 +77,11 @@ impl Default for Metrics {
                 "tacho_line_decoder_resets_total",
                 [],
                 "Number of times that a line protocol decoder cleared its full cache of series keys.",
+            ),
+            samples_known: Family::new(
+                "tacho_samples_known_total",
+                ["protocol"],
+                "Samples in bodies whose series were found by the text of the sender, so that no labels were made.",
             ),
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
@@ -125,12 +132,13 @@ impl Metrics {
     /// All families, in the order of `/metrics`. Updates the figures of the operating system first.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 12] = [
+        let own: [&dyn Collect; 13] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
             &self.received_bytes,
             &self.decoder_resets,
+            &self.samples_known,
             &self.sender_waits,
             &self.connections,
             &self.connections_refused,
