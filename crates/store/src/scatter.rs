@@ -46,16 +46,9 @@ impl Walk {
     }
 }
 
-/// Number of times that are in another window than the time before them. The times need at most one chunk more than this
-/// number. The limits on the records and bytes of a chunk may cause further chunks.
-pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
-    let Some(first) = times.next() else { return 0 };
-    let mut walk = Walk::from(first);
-    times.filter(|at| walk.changes_window(*at)).count()
-}
-
-/// The sum of [`window_changes`] over all series of a batch, with the known ones. A batch may have several lists of one series,
-/// for example if its body is ordered by time: they count as one list.
+/// Number of records in another window than the record of their series before them, in all series of a batch. The records need
+/// at most this many chunks more than one per series. The limits on the records and bytes of a chunk may cause further chunks. A
+/// batch may have several lists of one series, for example if its body is ordered by time: they count as one list.
 pub fn window_changes_of(batch: &Batch, known: &KnownSamples, index: &Guarded<Index>) -> usize {
     let Batch { samples, entries, executions } = batch;
     let labelled = samples.iter().map(|series| (series.labels.id(), series.samples.as_slice()));
@@ -220,7 +213,9 @@ mod tests {
             (&[0, day, 2 * day, 3 * day, 4 * day], 2),
             (&[i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1], 1),
         ] {
-            assert_eq!(window_changes(times.iter().copied()), expect, "{times:?}");
+            let lists = || times.chunks(2).map(|list| (SeriesId(1), list));
+            assert_eq!(changes_by_series(lists(), |at| *at), expect, "{times:?}");
+            assert_eq!(are_in_one_window(times.iter().copied()), expect == 0, "{times:?}");
         }
         assert_eq!(live(i64::MAX).end, i64::MAX);
     }

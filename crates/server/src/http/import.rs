@@ -78,7 +78,7 @@ async fn import(
             Written::Appended(Appended::Stored) => received.add_to(&app.metrics),
             Written::Appended(Appended::Repeated) => repeated += 1,
             Written::Appended(Appended::Partly(left_out)) => {
-                received.without(&left_out).add_to(&app.metrics);
+                received.without(&left_out, &app.services).add_to(&app.metrics);
                 let records: usize = left_out.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
                 refused_records += records as u64;

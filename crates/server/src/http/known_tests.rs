@@ -119,18 +119,25 @@ fn body(job: &str, series: &[&str], times: &[i64]) -> Vec<u8> {
 async fn a_body_whose_series_is_forgotten_while_it_is_decoded_is_refused_and_can_be_repeated() {
     let server = Server::start(&[]).await;
     let store = &server.store;
-    for (times, known) in [([0], 0), ([1], 1)] {
+    for (times, known) in [([-9], 0), ([-8], 1)] {
         assert_eq!(server.write("", body("a", &["1"], &times)).await.status(), StatusCode::NO_CONTENT);
         assert_eq!(server.samples_known(), known);
     }
     let paused = server.app.services.pause();
-    let sent = tokio::spawn(write(server.app.clone(), String::new(), body("a", &["1"], &[2])));
+    let sent = tokio::spawn(write(server.app.clone(), String::new(), body("a", &["1"], &[-7])));
     while server.samples_known() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     store.delete(&[Matcher::equal("job", "a")], TimeRange::ALL).await.unwrap();
     store.flush().await.unwrap();
-    store.sweep().await.unwrap();
+    // A sweep does not forget the series while a flush ends.
+    for _ in 0..1_000 {
+        store.sweep().await.unwrap();
+        if store.stats().upkeep.series_forgotten > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     assert_eq!(store.stats().upkeep.series_forgotten, 1);
     drop(paused);
     let answer = sent.await.unwrap();
@@ -140,10 +147,10 @@ async fn a_body_whose_series_is_forgotten_while_it_is_decoded_is_refused_and_can
     let waits = &server.app.metrics.sender_waits;
     assert_eq!(waits.with(["remote-write"]).get(), 1);
     // The repetition makes labels.
-    assert_eq!(server.write("", body("a", &["1"], &[2])).await.status(), StatusCode::NO_CONTENT);
+    assert_eq!(server.write("", body("a", &["1"], &[-7])).await.status(), StatusCode::NO_CONTENT);
     let labels = Labels::new([("__name__", "m"), ("job", "a"), ("n", "1")]).unwrap();
     let samples = store.samples(labels.id(), TimeRange::ALL).await.unwrap();
-    assert_eq!(samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [NOW + 2 * SECOND]);
+    assert_eq!(samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [NOW - 7 * SECOND]);
     assert_eq!((server.samples_known(), server.received("a")), (2, 3));
 }
 
@@ -202,4 +209,16 @@ async fn a_body_with_one_spelling_in_every_order_has_one_run_of_each_series() {
         assert_eq!(server.samples_known(), known);
     }
     assert_eq!((server.received("a"), server.store.series_count()), (36, [3, 0, 0]));
+}
+
+#[tokio::test]
+async fn a_body_with_many_series_is_stored_whole_with_and_without_labels() {
+    let server = Server::start(&[]).await;
+    let names: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (seconds, known) in [(0, 0), (1, 5_000)] {
+        assert_eq!(server.write("", body("a", &names, &[seconds])).await.status(), StatusCode::NO_CONTENT);
+        assert_eq!(server.samples_known(), known);
+    }
+    assert_eq!((server.received("a"), server.store.stats().records), (10_000, [10_000, 0, 0]));
 }

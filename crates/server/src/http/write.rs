@@ -15,6 +15,7 @@ use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, KnownSamples, Spelling};
 use tacho_store::{Appended, Learned, Refused};
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::app::App;
@@ -22,7 +23,8 @@ use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
 use super::route::{Need, Route};
-use crate::access::{Access, Written};
+use super::turn::away;
+use crate::access::{Access, Writer, Written};
 use crate::decoding::{Decoding, Hold, batch_bytes};
 use crate::received::{Received, Services};
 
@@ -185,7 +187,8 @@ async fn keep<R: Display>(
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
     let writer = app.writer(access);
-    let refused = match writer.append_known(batch, known, None).await {
+    let (appended, turn) = append(&writer, batch, known, turn).await?;
+    let refused = match appended {
         Ok(Written::Wait(seconds)) => {
             metrics.sender_waits.with([protocol]).add(1);
             return Err(over_rate(seconds));
@@ -207,14 +210,30 @@ async fn keep<R: Display>(
             writer.learn(&learned);
             drop(turn);
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|e| ApiError::internal(format!("learning ended: {e}")))?;
+        away(work).await?;
     }
     if rejects.is_empty() && refused.series == 0 {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(refusal_error(&rejects, &refused))
+}
+
+/// The checks of a batch with more series than this take some milliseconds. They run on a blocking thread, so that they do not
+/// delay other requests.
+const SERIES_SMALL_MAX: usize = 4_096;
+
+/// Appends a batch. The turn is held until the batch is stored, even if the client disconnects, and is then returned.
+async fn append(
+    writer: &Writer,
+    batch: Batch,
+    known: KnownSamples,
+    turn: Turn,
+) -> Result<(tacho_store::Result<Written>, Turn), ApiError> {
+    if batch.samples.len() + batch.entries.len() + known.runs() <= SERIES_SMALL_MAX {
+        return Ok((writer.append_known(batch, known, None).await, turn));
+    }
+    let (writer, runtime) = (writer.clone(), Handle::current());
+    away(move || (runtime.block_on(writer.append_known(batch, known, None)), turn)).await
 }
 
 pub(super) fn over_rate(seconds: u64) -> ApiError {
